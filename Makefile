@@ -1,0 +1,105 @@
+# weir: `make` builds, `make test` builds and runs every test, `make V=1` shows the commands.
+# Sources are found by their place: a new file in a folder needs no line here.
+
+CC      ?= gcc
+CLANG   ?= clang
+BPFTOOL ?= bpftool
+B       := build
+V       ?= 0
+Q       := $(if $(filter 1,$(V)),,@)
+say      = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2))
+
+PKGS    := libbpf libxdp jansson libevent libcyaml
+WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+CFLAGS  ?= -O2 -g
+CPPFLAGS += -Iinclude -Iuser -I$(B)/include $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+ALLFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(CPPFLAGS) -MMD -MP
+LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
+SAN     := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+MULTIARCH := $(shell $(CC) -print-multiarch)
+# -ffreestanding: clang's own stdint.h, since glibc's wants headers of a target it doesn't know.
+BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -ffreestanding -std=gnu11 -Wall -Wextra -Werror \
+	-Iinclude -Ibpf -idirafter /usr/include/$(MULTIARCH) -MMD -MP
+
+LIB_SRC    := $(wildcard user/lib/*.c)
+CTRL_SRC   := $(wildcard user/controller/*.c)
+CLI_SRC    := $(wildcard user/cli/*.c)
+BPF_SRC    := $(wildcard bpf/*.bpf.c)
+TOOL_SRC   := $(wildcard tests/tools/*.c)
+UNIT_SRC   := $(wildcard tests/unit/test_*.c)
+KERNEL_SRC := $(wildcard tests/kernel/test_*.c)
+
+LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
+CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
+CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
+SKELS    := $(BPF_SRC:bpf/%.bpf.c=$(B)/include/%.skel.h)
+TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
+UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
+KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
+
+.PHONY: all lib tests test check bench clean install FORCE
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: lib $(if $(CLI_SRC),$(B)/weir) tests
+lib: $(B)/libweir.a
+tests: $(TOOLS) $(UNITS) $(KERNELS)
+
+$(B)/libweir.a: $(LIB_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $^ -o $@ $(LDLIBS)
+
+$(CTRL_OBJ): | $(SKELS)
+
+# Position-independent throughout: the same objects go into libweir.a and libweir.so.
+$(B)/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) -fPIC -c $< -o $@
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
+
+$(B)/include/%.skel.h: $(B)/bpf/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# Tools for tests and benchmarks: one file, one program.
+$(B)/tests/%: tests/tools/%.c $(B)/libweir.a
+	$(call say,TOOL,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) -Itests $< $(B)/libweir.a -o $@ $(LDLIBS)
+
+# Unit tests: the sources they test are compiled again with the sanitizers.
+$(B)/san/%.o: %.c
+	$(call say,CC-SAN,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) $(SAN) -Itests -c $< -o $@
+
+$(B)/san/libweir.a: $(LIB_SRC:%.c=$(B)/san/%.o) $(CTRL_SRC:%.c=$(B)/san/%.o)
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+
+$(CTRL_SRC:%.c=$(B)/san/%.o): | $(SKELS)
+
+$(B)/tests/unit/%: $(B)/san/tests/unit/%.o $(B)/san/tests/harness.o $(B)/san/libweir.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $^ -o $@ -lcunit $(LDLIBS)
+
+$(B)/tests/kernel/%: $(B)/tests/kernel/%.o $(B)/tests/harness.o $(CTRL_OBJ) $(B)/libweir.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $^ -o $@ -lcunit $(LDLIBS)
+
+$(KERNEL_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
+$(KERNEL_SRC:%.c=$(B)/%.o): | $(SKELS)
+$(B)/tests/harness.o: CPPFLAGS += -Itests
+
+test:
+	scripts/test.sh
+
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Token bucket, kept as GCRA's single word: the theoretical arrival time (TAT).
+ *
+ *	tokens = burst - max(0, tat - now) / T		T = the time one token takes
+ *	taking n: new = max(tat, now) + n * T, admitted iff new - now <= burst * T
+ *
+ * Source: ITU-T I.371 annex A (virtual scheduling); the seed's Bucket. The same code runs in
+ * BPF and in user space: unsigned 64-bit integers, no clock, no loop, no division by a state.
+ *
+ * Units. A tick is 1/16 ns; instants are ticks since any epoch that the caller keeps to (the
+ * kernel side: boot), so 64 bits hold 36 years. A refusal leaves the state as it was.
+ *
+ * Exactness. A cost is rounded up to the tick, so no stretch of time t ever admits more than
+ * burst + rate * t; what it admits less is under 1/16 ns a take. The rate itself is kept to
+ * 32 significant bits (2.4e-10).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WEIR_TICK_SHIFT 4 /* ticks = nanoseconds << 4 */
+#define WEIR_NS_PER_SEC 1000000000ULL
+
+/* The most one take may cost in tokens: keeps every product below 2^64 (32 + 31 bits). */
+#define WEIR_BUCKET_COST_MAX 0x7fffffffULL
+/* Longest time a burst may stand for, in ticks: 2 years. tat can't wrap before 2^64 - that. */
+#define WEIR_BUCKET_SPAN_MAX (1ULL << 60)
+
+/* What an operator says, precomputed. cost(n) = ceil(n * mantissa / 2^right) << left. */
+struct weir_bucket_conf {
+	uint64_t burst_ticks;	/* burst * T: how far ahead of now the TAT may run */
+	uint32_t cost_mantissa; /* T in ticks, 32 significant bits */
+	uint8_t cost_right;
+	uint8_t cost_left;
+	uint16_t reserved;
+};
+
+struct weir_bucket_state {
+	uint64_t tat; /* ticks; 0, or anything not after now, is a full bucket */
+};
+
+/* What n tokens cost in ticks. n above WEIR_BUCKET_COST_MAX counts as that. Never 0 for n > 0. */
+static inline uint64_t weir_bucket_cost(const struct weir_bucket_conf *conf, uint64_t n)
+{
+	uint64_t round = (1ULL << (conf->cost_right & 63)) - 1;
+	uint64_t cost;
+
+	if (n > WEIR_BUCKET_COST_MAX)
+		n = WEIR_BUCKET_COST_MAX;
+	cost = (n * conf->cost_mantissa + round) >> (conf->cost_right & 63);
+	/* A product that the left shift would push over the span costs more than any burst. */
+	if (cost > (WEIR_BUCKET_SPAN_MAX >> (conf->cost_left & 63)))
+		return WEIR_BUCKET_SPAN_MAX + 1;
+	return cost << (conf->cost_left & 63);
+}
+
+/*
+ * The TAT as the present configuration allows it. tat - now <= burst_ticks holds as long as
+ * the configuration stays; where it doesn't, the limit was changed (or the clock stepped
+ * back): the bucket then is empty, not in debt. So a change acts at once, both ways.
+ */
+static inline uint64_t weir_bucket_clamp(uint64_t tat, const struct weir_bucket_conf *conf,
+					 uint64_t now_ticks)
+{
+	uint64_t latest = now_ticks + conf->burst_ticks;
+
+	return tat > latest ? latest : tat;
+}
+
+/*
+ * The pure step: whether `cost` ticks may be taken at `now_ticks`, and in *next the TAT that
+ * follows if so. Writes nothing else: the caller stores *next, by compare-and-swap where
+ * others may have been faster.
+ */
+static inline bool weir_bucket_step(uint64_t tat, const struct weir_bucket_conf *conf,
+				    uint64_t now_ticks, uint64_t cost, uint64_t *next)
+{
+	uint64_t base = weir_bucket_clamp(tat, conf, now_ticks);
+
+	if (base < now_ticks)
+		base = now_ticks;
+	*next = base + cost;
+	return *next - now_ticks <= conf->burst_ticks;
+}
+
+/* Ticks from now until `cost` could be taken; 0 now, UINT64_MAX if more than the burst. */
+static inline uint64_t weir_bucket_wait(uint64_t tat, const struct weir_bucket_conf *conf,
+					uint64_t now_ticks, uint64_t cost)
+{
+	uint64_t next;
+
+	if (cost > conf->burst_ticks)
+		return UINT64_MAX;
+	if (weir_bucket_step(tat, conf, now_ticks, cost, &next))
+		return 0;
+	return next - now_ticks - conf->burst_ticks;
+}
