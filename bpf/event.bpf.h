@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Sampled refusals: at most one a CPU every sample_ns, each with the number left out. */
+#pragma once
+
+#include "context.bpf.h"
+
+static __always_inline void weir_event_fill(struct weir_event *event,
+					    const struct weir_context *context, uint16_t slot)
+{
+	const struct weir_packet *packet = &context->packet;
+
+	__builtin_memset(event, 0, sizeof(*event));
+	event->now_ns = context->now_ns;
+	__builtin_memcpy(event->source, packet->source, sizeof(event->source));
+	__builtin_memcpy(event->destination, packet->destination, sizeof(event->destination));
+	event->ifindex = context->ifindex;
+	event->bytes = packet->bytes;
+	event->source_port = packet->source_port;
+	event->destination_port = packet->destination_port;
+	event->slot = slot;
+	event->family = packet->family;
+	event->protocol = packet->protocol;
+	event->hook = context->hook;
+}
+
+static __noinline void weir_event_send(const struct weir_context *context,
+				       struct weir_sampler *sampler, uint16_t slot, uint8_t would)
+{
+	struct weir_event *event = bpf_ringbuf_reserve(&weir_events, sizeof(*event), 0);
+
+	if (!event) {
+		sampler->lost++;
+		sampler->suppressed++;
+		return;
+	}
+	weir_event_fill(event, context, slot);
+	event->suppressed = sampler->suppressed;
+	event->would = would;
+	sampler->suppressed = 0;
+	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline void weir_event_refused(const struct weir_context *context, uint64_t sample_ns,
+					       uint16_t slot, uint8_t would)
+{
+	struct weir_sampler *sampler = bpf_map_lookup_elem(&weir_sampler, &context->cpu);
+
+	if (!sampler)
+		return;
+	if (context->now_ns < sampler->next_ns) {
+		sampler->suppressed++;
+		return;
+	}
+	sampler->next_ns = context->now_ns + sample_ns;
+	weir_event_send(context, sampler, slot, would);
+}

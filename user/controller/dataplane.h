@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel side as user space holds it: maps of the right size, mapped into memory, and
+ * nothing else. Neither attaches nor decides. The controller, the tests and the benchmarks
+ * each load their own object and use this for its maps, which are found by name.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bpf/libbpf.h>
+
+#include "weir/abi.h"
+#include "weir/front.h"
+
+#define WEIR_DATAPLANE_MAPPINGS 13
+
+struct weir_dataplane {
+	struct weir_shape shape;
+
+	/* policy: user space writes */
+	struct weir_switch *active;
+	struct weir_policy_head *policy;	     /* [2] */
+	struct weir_limit *limits;		     /* [2][WEIR_LIMITS_MAX] */
+	struct weir_bitmap *rows;		     /* [2][WEIR_ROWS] */
+	uint64_t *ports;			     /* [2][destination, source][WEIR_PORT_WORDS] */
+	struct weir_interface_line *interfaces; /* [WEIR_INTERFACE_LINES] */
+	struct weir_lists_live *lists_live;
+	int prefixes_fd; /* weir_prefix_key -> uint32_t class */
+
+	/* state and totals: the kernel writes */
+	struct weir_set *ledger;	/* [shape.sets] */
+	struct weir_key_record *keys;	/* [shape.sets * WEIR_WAYS] */
+	struct weir_front_slot *front;	/* [cpu][shape.front_slots] */
+	struct weir_totals *totals;	/* [cpu][WEIR_LIMITS_MAX] */
+	struct weir_traffic *traffic;	/* [cpu][WEIR_INTERFACES_MAX][WEIR_HOOKS] */
+	struct weir_sampler *samplers;	/* [cpu] */
+	int events_fd;			/* ring buffer of struct weir_event */
+
+	size_t bytes[WEIR_DATAPLANE_MAPPINGS]; /* private from here */
+	bool owns_fds;
+};
+
+#define WEIR_KEYS_DEFAULT (256 * 1024)
+#define WEIR_KEYS_MIN 1024
+#define WEIR_KEYS_MAX (16 * 1024 * 1024)
+
+/*
+ * The shape for a ledger of at least `keys` places on this machine, with fresh seeds.
+ * 0, or -errno when the number of CPUs or random bytes can't be had.
+ */
+int weir_shape_draw(struct weir_shape *shape, uint32_t keys);
+
+/* Bytes of kernel memory that grow with the shape: ledger, keys, front. */
+uint64_t weir_shape_bytes(const struct weir_shape *shape);
+
+/* Between open and load: sizes the object's maps and sets its constants. 0 or -errno. */
+int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *shape);
+
+/*
+ * After load: maps the object's maps into memory. Where weir_switch is all zero (the maps are
+ * new) writes the ABI version and the shape into it. 0, or -errno with nothing mapped; -EPROTO
+ * when the maps are of another ABI version or of another shape than the programs.
+ */
+int weir_dataplane_map(struct weir_dataplane *dataplane, struct bpf_object *object);
+
+/*
+ * The same from a folder of pinned maps, all of it read-only: what the CLI reads when the
+ * controller is down. -ENOENT where nothing is pinned, -EPROTO for another ABI version.
+ */
+int weir_dataplane_open(struct weir_dataplane *dataplane, const char *pins);
+
+/* Unmaps everything; the kernel's maps stay as long as something holds them. */
+void weir_dataplane_unmap(struct weir_dataplane *dataplane);
+
+/* Sums of the per-CPU totals of a limit's slot. */
+struct weir_totals weir_dataplane_totals(const struct weir_dataplane *dataplane, uint32_t slot);
+
+/* Sums of the per-CPU counts of an interface's slot at a hook. */
+struct weir_traffic weir_dataplane_traffic(const struct weir_dataplane *dataplane,
+					   uint32_t interface, enum weir_hook hook);
