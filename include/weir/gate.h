@@ -47,3 +47,51 @@ static inline uint64_t weir_gate_back(uint64_t word)
 {
 	return weir_gate_count(word) > 1 ? word - 1 : 0;
 }
+
+#ifndef __bpf__
+#include "api.h"
+
+WEIR_API_BEGIN
+
+/*
+ * The plain face: for one thread at a time.
+ *
+ * seed: Gate
+ */
+struct weir_gate {
+	struct weir_gate_conf conf;
+	struct weir_gate_state state;
+};
+
+/*
+ * A gate that nothing has entered.
+ *
+ * @limit how many may be inside at once; zero or less means no ceiling (but INT32_MAX)
+ *
+ * seed: Gate::new
+ */
+struct weir_gate weir_gate_new(int32_t limit);
+
+/*
+ * Whether there is room, taking it if there is.
+ *
+ * seed: Gate::enter
+ */
+bool weir_gate_enter(struct weir_gate *gate);
+
+/*
+ * Give the room back. Ignored when nobody is inside.
+ *
+ * seed: Gate::leave
+ */
+void weir_gate_leave(struct weir_gate *gate);
+
+/*
+ * How many are inside.
+ *
+ * seed: Gate::held
+ */
+int32_t weir_gate_held(const struct weir_gate *gate);
+
+WEIR_API_END
+#endif

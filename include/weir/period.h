@@ -108,3 +108,55 @@ static inline uint32_t weir_period_room(const struct weir_period_state *state,
 
 	return count > conf->quota ? 0 : (uint32_t)(conf->quota - count);
 }
+
+#ifndef __bpf__
+#include "api.h"
+
+WEIR_API_BEGIN
+
+/*
+ * The plain face. All times in nanoseconds.
+ *
+ * seed: Period
+ */
+struct weir_period {
+	struct weir_period_conf conf;
+	struct weir_period_state state;
+	int64_t latest_ns; /* the latest take */
+};
+
+/*
+ * A counter that no event has touched.
+ *
+ * @quota     events a period; zero or less admits nothing
+ * @period_ns anything under a nanosecond is raised to one
+ * @align     (seed's default: false) open periods on multiples of the period on the caller's
+ *            clock: with a Unix clock a daily quota resets at midnight UTC
+ *
+ * seed: Period::new
+ */
+struct weir_period weir_period_new(int32_t quota, int64_t period_ns, bool align);
+
+/*
+ * Count one event at now and say where the quota stands. NULL: WEIR_QUOTA_OVER.
+ *
+ * seed: Period::take
+ */
+enum weir_quota weir_period_take(struct weir_period *period, int64_t now_ns);
+
+/*
+ * How many events remain in the current period.
+ *
+ * seed: Period::left
+ */
+int32_t weir_period_left(const struct weir_period *period, int64_t now_ns);
+
+/*
+ * How long until the current period ends; 0 when none is open, since an event opens one.
+ *
+ * seed: Period::next
+ */
+int64_t weir_period_next(const struct weir_period *period, int64_t now_ns);
+
+WEIR_API_END
+#endif

@@ -67,7 +67,7 @@ static inline uint64_t weir_sliding_until(const struct weir_sliding_conf *conf, 
 }
 
 /* The decision: whether the inspected stamp is out of the window at now. */
-static inline bool weir_sliding_free(const struct weir_sliding_conf *conf, uint64_t stamp,
+static inline bool weir_sliding_open(const struct weir_sliding_conf *conf, uint64_t stamp,
 				     uint64_t now)
 {
 	return weir_sliding_until(conf, stamp) <= now;
@@ -89,17 +89,64 @@ static inline void weir_sliding_advance(struct weir_sliding_state *state,
 }
 
 #ifndef __bpf__
-/* User space's step, over the whole ring: whether n events fit at now, storing them if so. */
+/* The step over the whole ring: whether n events fit at now, storing them if so. */
 static inline bool weir_sliding_step(struct weir_sliding_state *state,
 				     const struct weir_sliding_conf *conf, uint64_t *ring,
 				     uint64_t now, uint64_t n)
 {
 	if (!weir_sliding_fits(conf, n) ||
-	    !weir_sliding_free(conf, ring[weir_sliding_inspect(conf, state->head, n)], now))
+	    !weir_sliding_open(conf, ring[weir_sliding_inspect(conf, state->head, n)], now))
 		return false;
 	for (uint64_t i = 0; i < n; i++)
 		ring[weir_sliding_slot(conf, state->head, i)] = weir_sliding_stamp(now);
 	weir_sliding_advance(state, conf, now, n);
 	return true;
 }
+
+#include "api.h"
+
+WEIR_API_BEGIN
+
+/*
+ * The plain face. All times in nanoseconds. The ring is allocated with it: 8 bytes an event
+ * of the quota.
+ *
+ * seed: Sliding
+ */
+struct weir_sliding;
+
+/*
+ * An empty window, or NULL with errno ENOMEM.
+ *
+ * @quota     events allowed in any stretch as long as the window; zero or less admits nothing
+ * @window_ns zero or less: an event is out of the window at once, so all are admitted
+ *
+ * seed: Sliding::new
+ */
+struct weir_sliding *weir_sliding_new(int32_t quota, int64_t window_ns);
+void weir_sliding_free(struct weir_sliding *sliding);
+
+/*
+ * Whether an event is within the quota now, counting it if it is.
+ *
+ * seed: Sliding::take
+ */
+bool weir_sliding_take(struct weir_sliding *sliding, int64_t now_ns);
+
+/*
+ * How many events remain in the current window. Takes time logarithmic in the quota.
+ *
+ * seed: Sliding::left
+ */
+int32_t weir_sliding_left(const struct weir_sliding *sliding, int64_t now_ns);
+
+/*
+ * How long until the window has room: until its oldest event falls out; 0 when it has room
+ * now, WEIR_FOREVER_NS when it never will (no quota).
+ *
+ * seed: Sliding::next
+ */
+int64_t weir_sliding_next(const struct weir_sliding *sliding, int64_t now_ns);
+
+WEIR_API_END
 #endif
