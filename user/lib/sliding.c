@@ -80,5 +80,7 @@ int64_t weir_sliding_next(const struct weir_sliding *sliding, int64_t now_ns)
 		return WEIR_FOREVER_NS;
 	until = sliding->ring[weir_sliding_inspect(&sliding->conf, sliding->state.head, 1)];
 	until = weir_sliding_until(&sliding->conf, until);
-	return until > now ? weir_span_sum(until - now, 0) : 0;
+	if (until <= weir_span_instant(not_before(now_ns, sliding->latest_ns)))
+		return 0;
+	return weir_span_sum(until - now, 0);
 }

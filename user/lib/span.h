@@ -24,10 +24,10 @@ static inline int64_t weir_span_sum(uint64_t a, uint64_t b)
 	return sum < a || sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
-/* Nanoseconds of a double, held to [0, most]; NaN is 0. */
+/* A double's nanoseconds, rounded to whole ones and held to [0, most]; NaN is 0. */
 static inline int64_t weir_span_of(double ns, int64_t most)
 {
 	if (!(ns > 0) || most <= 0)
 		return 0;
-	return ns >= (double)most ? most : (int64_t)ns;
+	return ns >= (double)most ? most : (int64_t)(ns + 0.5);
 }
