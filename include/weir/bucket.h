@@ -11,9 +11,9 @@
  * Units. A tick is 1/16 ns; instants are ticks since any epoch that the caller keeps to (the
  * kernel side: boot), so 64 bits hold 36 years. A refusal leaves the state as it was.
  *
- * Exactness. A cost is rounded up to the tick, so no stretch of time t ever admits more than
- * burst + rate * t; what it admits less is under 1/16 ns a take. The rate itself is kept to
- * 32 significant bits (2.4e-10).
+ * Exactness. The rate is kept to 32 significant bits (2.4e-10). A cost is rounded up to the
+ * tick, so what a stretch of time t admits less than burst + rate * t is under 1/16 ns a take,
+ * and it never admits more (weir_bucket_conf_init says what it adds to a burst for that).
  */
 #pragma once
 
@@ -104,7 +104,7 @@ static inline uint64_t weir_bucket_wait(uint64_t tat, const struct weir_bucket_c
 WEIR_API_BEGIN
 
 /*
- * Fill a configuration for the kernel side. Refused: a rate, burst or grain that is not a
+ * Fill a configuration for the kernel side (and only for it: weir_bucket_new needs none). Refused: a rate, burst or grain that is not a
  * number above zero (-EINVAL), a burst that takes longer than 2 years to refill or a rate
  * that 1/16 ns can't tell from another (-ERANGE).
  *
@@ -112,7 +112,8 @@ WEIR_API_BEGIN
  * @burst  the most the bucket holds, in tokens; under the grain it is raised to that
  * @grain  the fewest tokens that a take will cost: 1 where packets are charged, 64 for bytes.
  *         A fresh bucket admits exactly burst / grain takes of that many at one instant,
- *         although each cost is rounded up to the tick.
+ *         although each cost is rounded up to the tick: burst_ticks has room for that, under
+ *         a tick a take.
  */
 int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double burst,
 			  uint32_t grain);

@@ -6,8 +6,8 @@
  * start of the next may pass within a moment. Source: the seed's Period and Quota. The same
  * code runs in BPF and in user space: unsigned 64-bit integers, no clock, no loop.
  *
- * Units. Instants and lengths are in any one unit that the caller keeps to; an instant plus a
- * period stays below 2^64 (the sum saturates: such a period never ends).
+ * Units. Instants and lengths are in any one unit that the caller keeps to; a period is below
+ * 2^63. An end beyond 2^64 - 1 is held to that.
  *
  * A period opens on the first event after the last one closed and ends `period` later; with
  * `align` it ends at the next instant congruent to `phase` modulo the period. The end belongs

@@ -70,7 +70,7 @@ static inline uint64_t weir_sliding_until(const struct weir_sliding_conf *conf, 
 static inline bool weir_sliding_open(const struct weir_sliding_conf *conf, uint64_t stamp,
 				     uint64_t now)
 {
-	return weir_sliding_until(conf, stamp) <= now;
+	return !stamp || (now >= stamp - 1 && now - (stamp - 1) >= conf->window);
 }
 
 /* What to store for an event at now. */

@@ -217,7 +217,7 @@ static const struct entry {
 	{ NULL, "memory", "4b", "ib", governor_memory },
 	{ "governor", "governor", "dddddii", "", governor_make },
 	{ "governor", "offer", "", "d", governor_offer },
-	{ "governor", "tick", "iii", "kd", governor_tick },
+	{ "governor", "tick", "icc", "kd", governor_tick },
 };
 
 #define ENTRY_COUNT (sizeof(entries) / sizeof(entries[0]))

@@ -7,8 +7,9 @@
  *	4	int32			~	int64, off by at most one
  *	d	double within 1e-9	t	double within 1e-6
  *	n	double or `none`	r	int64 or `none` (-1)
+ *	c	int64, not negative	o j q k	words: outcome, jitter, quota, decision
  *	l	doubles by comma, or -	s	int64 by comma, off by at most one, or -
- *	e	tallies, or -		o j q k	words: outcome, jitter, quota, decision
+ *	e	tallies, or -
  */
 #pragma once
 
@@ -123,7 +124,7 @@ static bool parse_value(char type, char *text, struct value *value)
 	default:
 		return parse_int(text, &value->i) &&
 		       (type != '4' || (value->i >= INT32_MIN && value->i <= INT32_MAX)) &&
-		       (type != 'b' || value->i == 0 || value->i == 1);
+		       (type != 'c' || value->i >= 0) && (type != 'b' || value->i == 0 || value->i == 1);
 	}
 }
 

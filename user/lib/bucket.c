@@ -20,12 +20,9 @@ int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double bur
 	if (!conf || !(rate > 0) || !(burst > 0) || !isfinite(rate) || !isfinite(burst) || !grain)
 		return -EINVAL;
 	ticks = (double)(WEIR_NS_PER_SEC << WEIR_TICK_SHIFT) / rate;
-	mantissa = ceil(ldexp(frexp(ticks, &exponent), 32));
+	/* Down, not up: where n tokens take a whole number of ticks, the cost is that number. */
+	mantissa = floor(ldexp(frexp(ticks, &exponent), 32));
 	exponent -= 32;
-	if (mantissa > UINT32_MAX) {
-		mantissa /= 2;
-		exponent++;
-	}
 	if (exponent < -63 || exponent > 28)
 		return -ERANGE;
 	*conf = (struct weir_bucket_conf){

@@ -74,13 +74,14 @@ int32_t weir_sliding_left(const struct weir_sliding *sliding, int64_t now_ns)
 
 int64_t weir_sliding_next(const struct weir_sliding *sliding, int64_t now_ns)
 {
-	uint64_t until, now = weir_span_instant(now_ns);
+	uint64_t stamp, now;
 
 	if (!sliding || !weir_sliding_fits(&sliding->conf, 1))
 		return WEIR_FOREVER_NS;
-	until = sliding->ring[weir_sliding_inspect(&sliding->conf, sliding->state.head, 1)];
-	until = weir_sliding_until(&sliding->conf, until);
-	if (until <= weir_span_instant(not_before(now_ns, sliding->latest_ns)))
+	stamp = sliding->ring[weir_sliding_inspect(&sliding->conf, sliding->state.head, 1)];
+	now = weir_span_instant(not_before(now_ns, sliding->latest_ns));
+	if (weir_sliding_open(&sliding->conf, stamp, now))
 		return 0;
-	return weir_span_sum(until - now, 0);
+	return weir_span_sum(sliding->conf.window - (now - (stamp - 1)),
+			     weir_span_since(sliding->latest_ns, now_ns));
 }
