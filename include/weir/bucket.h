@@ -11,9 +11,9 @@
  * Units. A tick is 1/16 ns; instants are ticks since any epoch that the caller keeps to (the
  * kernel side: boot), so 64 bits hold 36 years. A refusal leaves the state as it was.
  *
- * Exactness. A cost is rounded up to the tick, so no stretch of time t ever admits more than
- * burst + rate * t; what it admits less is under 1/16 ns a take. The rate itself is kept to
- * 32 significant bits (2.4e-10).
+ * Exactness. The rate is kept to 32 significant bits (2.4e-10). A cost is rounded up to the
+ * tick, so what a stretch of time t admits less than burst + rate * t is under 1/16 ns a take,
+ * and it never admits more (weir_bucket_conf_init says what it adds to a burst for that).
  */
 #pragma once
 
@@ -97,3 +97,79 @@ static inline uint64_t weir_bucket_wait(uint64_t tat, const struct weir_bucket_c
 		return 0;
 	return next - now_ticks - conf->burst_ticks;
 }
+
+#ifndef __bpf__
+#include "api.h"
+
+WEIR_API_BEGIN
+
+/*
+ * Fill a configuration for the kernel side (and only for it: weir_bucket_new needs none). Refused: a rate, burst or grain that is not a
+ * number above zero (-EINVAL), a burst that takes longer than 2 years to refill or a rate
+ * that 1/16 ns can't tell from another (-ERANGE).
+ *
+ * @rate   tokens a second
+ * @burst  the most the bucket holds, in tokens; under the grain it is raised to that
+ * @grain  the fewest tokens that a take will cost: 1 where packets are charged, 64 for bytes.
+ *         A fresh bucket admits exactly burst / grain takes of that many at one instant,
+ *         although each cost is rounded up to the tick: burst_ticks has room for that, under
+ *         a tick a take.
+ */
+int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double burst,
+			  uint32_t grain);
+
+/*
+ * The plain face. It runs weir_bucket_step in a unit of time of this bucket's own, in which
+ * one token takes a whole number of units, and counts time from the last take: a double's
+ * fraction of a token and rates like 3 a second, which 1/16 ns and 32 bits would round, stay
+ * exact. All times in nanoseconds.
+ *
+ * seed: Bucket
+ */
+struct weir_bucket {
+	struct weir_bucket_conf conf;	/* burst_ticks: in this bucket's unit */
+	struct weir_bucket_state state; /* tat: units after latest_ns */
+	double burst;			/* tokens */
+	uint64_t units_per_ns;		/* 0: nothing ever accrues */
+	uint64_t units_per_token;
+	int64_t latest_ns; /* the latest take */
+};
+
+/*
+ * A bucket that starts full at now_ns.
+ *
+ * @rate   tokens accrued a second. Zero, negative, NaN or under one in 36 years: none ever;
+ *         over 2^60: 2^60.
+ * @burst  the most it holds (seed's default 0: none given, which means the rate; so does
+ *         NaN). Under one it is raised to one. Held to 2^60, and to 36 years of the rate.
+ * @now_ns seed's default: 0
+ *
+ * seed: Bucket::new
+ */
+struct weir_bucket weir_bucket_new(double rate, double burst, int64_t now_ns);
+
+/*
+ * Whether n tokens (seed's default: 1) are available now, taking them if they are. Zero or
+ * fewer are always available and take nothing; NaN never is.
+ *
+ * seed: Bucket::take
+ */
+bool weir_bucket_take(struct weir_bucket *bucket, int64_t now_ns, double n);
+
+/*
+ * How long until n tokens (seed's default: 1) would be available, without taking them. 0 when
+ * they are now; WEIR_FOREVER_NS when they never will be: more than the burst, NaN, no rate.
+ *
+ * seed: Bucket::next
+ */
+int64_t weir_bucket_next(const struct weir_bucket *bucket, int64_t now_ns, double n);
+
+/*
+ * How many tokens are in the bucket.
+ *
+ * seed: Bucket::tokens
+ */
+double weir_bucket_tokens(const struct weir_bucket *bucket, int64_t now_ns);
+
+WEIR_API_END
+#endif
