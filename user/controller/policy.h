@@ -218,6 +218,9 @@ struct weir_policy_service {
 
 struct weir_policy {
 	char *file; /* as it was named to the load */
+	struct {
+		uint32_t mode, lists, limits, metrics;
+	} lines; /* where these sections begin; 0: not in the file */
 	uint64_t version;
 	enum weir_policy_mode mode; /* monitor: no limit refuses, whatever its own mode */
 	struct {

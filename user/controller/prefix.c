@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +178,9 @@ static int load_line(struct weir_prefixes *list, char *line, size_t length, stru
 int weir_prefixes_load(struct weir_prefixes *list, const char *path, struct weir_error *err)
 {
 	size_t before = list->count, size = 0, number = 0;
-	FILE *file = fopen(path, "re");
+	/* Non-blocking: a FIFO by that name must not hold the caller up. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	char *line = NULL;
 	struct stat info;
 	ssize_t length;
