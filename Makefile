@@ -9,7 +9,7 @@ V       ?= 0
 Q       := $(if $(filter 1,$(V)),,@)
 say      = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2))
 
-PKGS    := libbpf libxdp jansson libevent libcyaml
+PKGS    := libbpf libxdp jansson libevent yaml-0.1
 WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS  ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(B)/include $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
@@ -28,6 +28,7 @@ BPF_SRC    := $(wildcard bpf/*.bpf.c)
 TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
 KERNEL_SRC := $(wildcard tests/kernel/test_*.c)
+FUZZ_SRC   := $(wildcard tests/fuzz/fuzz_*.c)
 
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
@@ -37,7 +38,7 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean install FORCE
+.PHONY: all lib tests test check bench clean install fuzz-targets FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -95,6 +96,26 @@ $(B)/tests/kernel/%: $(B)/tests/kernel/%.o $(B)/tests/harness.o $(CTRL_OBJ) $(B)
 $(KERNEL_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
 $(KERNEL_SRC:%.c=$(B)/%.o): | $(SKELS)
 $(B)/tests/harness.o: CPPFLAGS += -Itests
+
+# libFuzzer targets: one file, one program, against the sources compiled by clang for it.
+FUZZ := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all
+
+fuzz-targets: $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+
+$(B)/fuzz/%.o: %.c
+	$(call say,CC-FUZZ,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(ALLFLAGS) $(FUZZ) -c $< -o $@
+
+$(B)/fuzz/libweir.a: $(LIB_SRC:%.c=$(B)/fuzz/%.o) $(CTRL_SRC:%.c=$(B)/fuzz/%.o)
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+
+$(CTRL_SRC:%.c=$(B)/fuzz/%.o): | $(SKELS)
+
+$(B)/fuzz/fuzz_%: $(B)/fuzz/tests/fuzz/fuzz_%.o $(B)/fuzz/libweir.a
+	$(call say,LD,$@)
+	$(Q)$(CLANG) $(FUZZ) -fsanitize=fuzzer $^ -o $@ $(LDLIBS)
 
 test:
 	scripts/test.sh

@@ -19,14 +19,17 @@ struct weir_test {
 	void (*run)(void);
 };
 
-#define TEST(function) { #function, function }
+#define TEST(function)                                                                             \
+	{                                                                                          \
+#function, function                                                                \
+	}
 
 int weir_tests_run(const char *suite, const struct weir_test *tests, size_t count, int argc,
 		   char **argv);
 
-#define WEIR_TESTS(suite, ...)                                                                 \
-	int main(int argc, char **argv)                                                        \
-	{                                                                                      \
-		static const struct weir_test tests[] = { __VA_ARGS__ };                       \
+#define WEIR_TESTS(suite, ...)                                                                     \
+	int main(int argc, char **argv)                                                            \
+	{                                                                                          \
+		static const struct weir_test tests[] = { __VA_ARGS__ };                           \
 		return weir_tests_run(suite, tests, sizeof(tests) / sizeof(tests[0]), argc, argv); \
 	}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The one error object of user space. Below the command layer nothing prints: a function that
+ * fails returns -errno and leaves one sentence here that quotes the bad value, says what is
+ * allowed and what to do. Callers that know more (file, line, field) put it in front.
+ */
+#pragma once
+
+struct weir_error {
+	char text[512]; /* one line, no newline at its end; "" while nothing failed */
+};
+
+/* Sets the sentence (cut off to fit) and returns `code`, so: return weir_error_set(err, -EINVAL,
+ * …). */
+int weir_error_set(struct weir_error *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Puts a context in front of the sentence that is there. */
+void weir_error_prefix(struct weir_error *err, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
