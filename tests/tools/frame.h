@@ -140,7 +140,9 @@ static inline void frame_build(struct frame *f, const struct frame_spec *spec)
 	unsigned int least = frame_headers_size(spec);
 
 	memset(f, 0, sizeof(*f));
-	f->size = spec->size ? spec->size : spec->protocol == IPPROTO_UDP && least < 60 ? 60 : least;
+	if (spec->protocol == IPPROTO_UDP && least < 60)
+		least = 60;
+	f->size = spec->size ? spec->size : least;
 	f->ipv6 = !IN6_IS_ADDR_V4MAPPED(&spec->destination);
 	frame_put_ethernet(f, spec);
 	frame_put_ip(f, spec);

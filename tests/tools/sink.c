@@ -158,7 +158,8 @@ static void watch(int fd, void *what, uint32_t events, int op)
  */
 static int read_datagrams(void)
 {
-	static char data[BATCH][DATAGRAM_MAX], control[BATCH][CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	static char data[BATCH][DATAGRAM_MAX];
+	static char control[BATCH][CMSG_SPACE(sizeof(struct in6_pktinfo))];
 	struct sockaddr_in6 from[BATCH];
 	struct mmsghdr messages[BATCH];
 	struct iovec parts[BATCH];
