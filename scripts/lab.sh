@@ -83,11 +83,15 @@ limits:
 control: {socket: $WEIR_SOCKET}
 END
   spawn weir s "$WEIR" run -c "$LAB_DIR/weir.yaml" --pins "$WEIR_PINS"
-  wait_for 10 weir_answers || {
-    sed 's/^/weir: /' "$LAB_DIR/weir.err" >&2
-    echo "lab: weir did not start" >&2
-    exit 1
-  }
+  wait_for 10 weir_answers_or_ended
+  weir_answers && return
+  sed 's/^/weir: /' "$LAB_DIR/weir.err" >&2
+  echo "lab: weir did not start" >&2
+  exit 1
+}
+
+weir_answers_or_ended() {
+  weir_answers || ! kill -0 "${LAB_PID[weir]}" 2>/dev/null
 }
 
 weir_answers() {
