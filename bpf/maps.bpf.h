@@ -24,6 +24,7 @@ WEIR_ARRAY(weir_limits, struct weir_limit, 2 * WEIR_LIMITS_MAX);
 WEIR_ARRAY(weir_rows, struct weir_bitmap, 2 * WEIR_ROWS);
 WEIR_ARRAY(weir_ports, uint64_t, 2 * 2 * WEIR_PORT_WORDS); /* [generation][source][word] */
 WEIR_ARRAY(weir_interfaces, struct weir_interface_line, WEIR_INTERFACE_LINES);
+WEIR_ARRAY(weir_labels, struct weir_label, WEIR_LIMITS_MAX);
 WEIR_ARRAY(weir_lists_live, struct weir_lists_live, 1);
 
 struct {

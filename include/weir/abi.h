@@ -115,6 +115,15 @@ struct weir_limit {
 _Static_assert(sizeof(struct weir_limit) == 128, "two cache lines");
 _Static_assert(offsetof(struct weir_limit, bucket) == 40, "no hidden padding");
 
+/*
+ * Map `weir_labels`, by slot: for those who read the pins while the controller is down; the
+ * kernel does not look at it. An empty name is a free slot.
+ */
+struct weir_label {
+	char name[32];
+	char setting[96]; /* "bucket rate 1000pps burst 2000" */
+};
+
 /* ---- state ---- */
 
 /* Map `weir_keys`: whose place it is, for display; index: set * WEIR_WAYS + way. */

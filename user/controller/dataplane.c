@@ -139,6 +139,7 @@ static const struct mapping {
 	MAPPING("weir_ports", ports, true),
 	MAPPING("weir_interfaces", interfaces, true),
 	MAPPING("weir_lists_live", lists_live, true),
+	MAPPING("weir_labels", labels, true),
 	MAPPING("weir_ledger", ledger, false),
 	MAPPING("weir_keys", keys, false),
 	MAPPING("weir_front", front, false),

@@ -14,7 +14,7 @@
 #include "weir/abi.h"
 #include "weir/front.h"
 
-#define WEIR_DATAPLANE_MAPPINGS 13
+#define WEIR_DATAPLANE_MAPPINGS 14
 
 struct weir_dataplane {
 	struct weir_shape shape;
@@ -27,6 +27,7 @@ struct weir_dataplane {
 	uint64_t *ports;			     /* [2][destination, source][WEIR_PORT_WORDS] */
 	struct weir_interface_line *interfaces; /* [WEIR_INTERFACE_LINES] */
 	struct weir_lists_live *lists_live;
+	struct weir_label *labels; /* [WEIR_LIMITS_MAX], by slot */
 	int prefixes_fd; /* weir_prefix_key -> uint32_t class */
 
 	/* state and totals: the kernel writes */

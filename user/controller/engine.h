@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The engine: a policy made to act. It loads or adopts the programs and maps, compiles the
+ * policy into them, attaches them to the interfaces, and keeps them so. No event loop, no
+ * socket, no printing: `weir run` drives it, and one engine a process is the only writer.
+ *
+ * Everything is pinned under a folder of the bpffs, so the data plane outlives the engine: a
+ * start finds the pins, keeps state, totals, slots and seeds, and replaces programs in place.
+ *
+ * Functions return 0 or -errno with a sentence in err. What is refused changes nothing.
+ */
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/dataplane.h"
+#include "controller/error.h"
+#include "controller/policy.h"
+
+#define WEIR_PINS_DEFAULT "/sys/fs/bpf/weir"
+#define WEIR_CONFIG_DEFAULT "/etc/weir/weir.yaml"
+
+struct weir_engine;
+
+/* How an interface is held. */
+enum weir_attachment {
+	WEIR_ATTACHED_NOT, /* see the reason */
+	WEIR_ATTACHED_NATIVE,
+	WEIR_ATTACHED_GENERIC,
+};
+
+struct weir_interface_status {
+	char name[IF_NAMESIZE];
+	uint32_t ifindex; /* 0: does not exist now */
+	uint32_t slot;	  /* in weir_traffic */
+	enum weir_policy_attach asked;
+	enum weir_attachment attached;
+	bool dispatcher;	   /* through libxdp's dispatcher, beside other programs */
+	char reason[256];	   /* why not attached, or why not in native mode; else "" */
+};
+
+/*
+ * Takes one line of what the engine did and why: "limit per-ip: rate 1000pps -> 500pps (weir
+ * set)". Called from within the engine's functions.
+ */
+typedef void (*weir_engine_log)(void *context, const char *line);
+
+struct weir_engine_options {
+	const char *config; /* file; NULL: WEIR_CONFIG_DEFAULT */
+	const char *pins;   /* folder on a bpffs, made if missing; NULL: WEIR_PINS_DEFAULT */
+	weir_engine_log log;
+	void *log_context;
+};
+
+/*
+ * From the file to limited traffic. An interface that can't be had (missing, or held by
+ * somebody else's program) is an error here if none could be had; else it is kept in the
+ * status and tried again by weir_engine_tick. On an error nothing is left behind that was not
+ * there before, and a data plane that was running goes on with its old policy.
+ */
+int weir_engine_start(struct weir_engine **engine, const struct weir_engine_options *options,
+		      struct weir_error *err);
+
+/* The file again: atomic for each packet, state of unchanged limits kept. */
+int weir_engine_reload(struct weir_engine *engine, struct weir_error *err);
+
+/* `weir set`: acts before it returns. `save` keeps it over a reload and a restart. */
+int weir_engine_set(struct weir_engine *engine, const char *limit,
+		    const struct weir_policy_change *changes, size_t count, bool save,
+		    struct weir_error *err);
+
+/*
+ * To be called about once a second, and at once when netlink tells of a link: attaches
+ * interfaces that have come (back), notices programs that others took off or replaced.
+ */
+void weir_engine_tick(struct weir_engine *engine);
+
+/* A netlink socket to watch for reading; then call weir_engine_tick, which drains it. */
+int weir_engine_netlink_fd(const struct weir_engine *engine);
+
+/*
+ * Ends the engine. The data plane stays as it is, unless `detach`: then every program, link,
+ * filter and pin of ours is taken away, and nothing else.
+ */
+void weir_engine_stop(struct weir_engine *engine, bool detach);
+
+/* The policy in force, `set` changes included. Owned by the engine, until the next change. */
+const struct weir_policy *weir_engine_policy(const struct weir_engine *engine);
+struct weir_dataplane *weir_engine_dataplane(struct weir_engine *engine);
+const char *weir_engine_pins(const struct weir_engine *engine);
+
+/* Slot in the totals of a limit of the policy in force, by its index there. */
+uint32_t weir_engine_slot(const struct weir_engine *engine, size_t limit_index);
+
+size_t weir_engine_interfaces(const struct weir_engine *engine);
+const struct weir_interface_status *weir_engine_interface(const struct weir_engine *engine,
+							  size_t i);
+
+/* What the data plane can do now: the mask for weir_policy_check_features. */
+uint64_t weir_engine_features(void);
+
+/*
+ * Without an engine: takes away whatever a (dead) engine left under the pins, and only that.
+ * -ENOENT where there is nothing.
+ */
+int weir_engine_detach_pins(const char *pins, struct weir_error *err);
