@@ -159,9 +159,16 @@ lab_make() {
 }
 
 # The pair alone: tests that delete the interface make it again with this (and new addresses).
+# A queue for every CPU (8 at most), as a NIC with receive-side scaling has: one source's flows
+# (flood's ports=N) meet weir on several CPUs at once, and the rings of 256 hold more.
 lab_make_link() {
-  ip -n "$LAB_NS_S" link add name "$LAB_IF_S" type veth \
-    peer name "$LAB_IF_C" netns "$LAB_NS_C"
+  local queues
+
+  queues=$(nproc)
+  [ "$queues" -le 8 ] || queues=8
+  ip -n "$LAB_NS_S" link add name "$LAB_IF_S" numtxqueues "$queues" numrxqueues "$queues" \
+    type veth peer name "$LAB_IF_C" numtxqueues "$queues" numrxqueues "$queues" \
+    netns "$LAB_NS_C"
   ip -n "$LAB_NS_S" link set "$LAB_IF_S" addrgenmode none up
   ip -n "$LAB_NS_C" link set "$LAB_IF_C" addrgenmode none up
   ip -n "$LAB_NS_S" link set lo up
@@ -192,6 +199,11 @@ lab_mac() {
 
   [ "$1" = s ] || dev=$LAB_IF_C
   ip -n "$(lab_ns "$1")" -j link show "$dev" | jq -r '.[0].address'
+}
+
+# Packets that the pair itself lost on the way to the server: its ring was full. Not weir's.
+lab_link_drops() {
+  ip -n "$LAB_NS_C" -s -j link show "$LAB_IF_C" | jq '.[0].stats64.tx.dropped'
 }
 
 # --- processes of the lab -------------------------------------------------------------------
