@@ -65,6 +65,12 @@ struct weir_place {
 	uint32_t which; /* 0: the first set, 1: the second */
 };
 
+/* What a newcomer's place begins with: charged with its first packet, so not neutral. */
+struct weir_beginning {
+	uint64_t state;
+	uint64_t passed; /* see place.h */
+};
+
 /*
  * 1 where a == b, without a branch: with one for each of 16 places, the verifier would walk
  * 2^16 paths. Compilers turn the arithmetic back into branches unless they can't see it.
@@ -218,12 +224,13 @@ static inline bool weir_ledger_alone(struct weir_set *first, struct weir_set *se
 }
 
 /*
- * Puts a key with its first state and counts into a reserved place. False if the key is found
+ * Puts a key as it begins into a reserved place. False if the key is found
  * elsewhere or a rival was first: the place is then given back and nothing has happened.
  */
-static inline bool weir_ledger_publish(struct weir_set *first, struct weir_set *second,
-				       const struct weir_place *place, uint64_t tag,
-				       uint64_t state, uint64_t now_ticks)
+static inline __attribute__((always_inline)) bool
+weir_ledger_publish(struct weir_set *first, struct weir_set *second,
+		    const struct weir_place *place, uint64_t tag,
+		    const struct weir_beginning *begin, uint64_t now_ticks)
 {
 	uint32_t way = place->way & (WEIR_WAYS - 1);
 	uint64_t provisional = tag & ~WEIR_TAG_CONFIRMED;
@@ -232,8 +239,8 @@ static inline bool weir_ledger_publish(struct weir_set *first, struct weir_set *
 	/* Nobody else writes the tag of a busy place; the swap is for its full barrier. */
 	weir_swap(slot, weir_once(*slot), provisional);
 	if (weir_ledger_alone(first, second, place->which * WEIR_WAYS + way, tag)) {
-		place->set->counts[way] = (struct weir_counts){ .passed = 1 };
-		weir_once(place->set->state[way]) = state;
+		place->set->counts[way] = (struct weir_counts){ .passed = begin->passed };
+		weir_once(place->set->state[way]) = begin->state;
 		if (weir_swap(slot, provisional, tag) == provisional)
 			return true;
 	}

@@ -109,6 +109,8 @@ int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *s
 		{ "weir_totals", (uint64_t)shape->cpus * WEIR_LIMITS_MAX },
 		{ "weir_traffic", (uint64_t)shape->cpus * WEIR_INTERFACES_MAX * WEIR_HOOKS },
 		{ "weir_sampler", shape->cpus },
+		{ "weir_leases", (uint64_t)shape->cpus * WEIR_LIMITS_MAX },
+		{ "weir_scratch", shape->cpus },
 	};
 	struct weir_shape *programs = constant(object, "weir_shape", sizeof(*shape));
 
