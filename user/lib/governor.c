@@ -129,10 +129,14 @@ struct weir_governor weir_governor_new(const struct weir_governor_conf *conf,
 		.opened_ns = now_ns,
 		.last_bad = NAN,
 	};
+	double committed = governor.conf.start;
 
 	if (control)
 		governor.control = *control;
-	governor.offer = governor.conf.start;
+	if (governor.control.read &&
+	    (governor.control.read(governor.control.context, &committed) || isnan(committed)))
+		committed = governor.conf.start;
+	governor.offer = committed;
 	if (commit(&governor, governor.conf.start))
 		say(&governor, "start at %g: floor %g, ceiling %g", governor.offer,
 		    governor.conf.floor, governor.conf.ceiling);
