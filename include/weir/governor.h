@@ -128,10 +128,11 @@ struct weir_governor {
  * @control copied; NULL, or without push and read: the governor's own offer is the committed
  *          one
  *
- * A window over which a push was still unconfirmed says nothing about the offer: it is held
- * and its counts are dropped. An offer that an outside writer committed is logged, and the
- * next step starts from it. A push that was refused is logged and made again at the end of
- * the next window, unless an outside writer was there first.
+ * A window over which a push was still unconfirmed says nothing about the offer: it is held and
+ * its counts are dropped. An offer that an outside writer committed is logged, and the next step
+ * starts from it (an apply that was accepted and then failed looks the same). A push that was
+ * refused is logged and made again at the end of the next window, unless an outside writer was
+ * there first.
  */
 struct weir_governor weir_governor_new(const struct weir_governor_conf *conf,
 				       const struct weir_governor_control *control,
