@@ -116,10 +116,10 @@ struct weir_governor {
 	struct weir_governor_control control;
 	struct weir_attempts counted; /* when the window opened */
 	int64_t opened_ns;
-	double offer;	  /* the committed one, as last known or accepted */
-	double unsent;	  /* a push that was not accepted; NaN: none */
-	double last_bad;  /* NaN: none */
-	int32_t streak;	  /* clean windows at or above last_bad */
+	double offer;	 /* the committed one, as last known or accepted */
+	double unsent;	 /* a push that was not accepted; NaN: none */
+	double last_bad; /* NaN: none */
+	int32_t streak;	 /* clean windows at or above last_bad */
 };
 
 /*
@@ -135,8 +135,8 @@ struct weir_governor {
  * there first.
  */
 struct weir_governor weir_governor_new(const struct weir_governor_conf *conf,
-				       const struct weir_governor_control *control,
-				       int64_t now_ns, struct weir_attempts counts);
+				       const struct weir_governor_control *control, int64_t now_ns,
+				       struct weir_attempts counts);
 
 /*
  * Call as often as you like. WEIR_DECISION_WAIT before the window is over; else what it

@@ -22,10 +22,10 @@
 #include <stdint.h>
 
 struct weir_period_conf {
-	uint64_t period;  /* above 0 */
-	uint64_t phase;	  /* below period; where a multiple of it on the wall clock falls */
-	uint32_t quota;	  /* 0 admits nothing */
-	uint8_t align;	  /* 0 or 1 */
+	uint64_t period; /* above 0 */
+	uint64_t phase;	 /* below period; where a multiple of it on the wall clock falls */
+	uint32_t quota;	 /* 0 admits nothing */
+	uint8_t align;	 /* 0 or 1 */
 	uint8_t pad[3];
 };
 

@@ -11,7 +11,7 @@
 #include "weir/weir.h"
 
 #define THREADS 2
-#define ROUNDS	50000
+#define ROUNDS 50000
 
 struct shared {
 	struct weir_bucket_conf bucket_conf;

@@ -56,8 +56,7 @@ static void bounded(enum weir_jitter_kind kind, double fraction, double low, dou
 			sum += (double)delay;
 		}
 		CU_ASSERT_DOUBLE_EQUAL(sum / 1000 / ceiling, (low + high) / 2, 0.05);
-		CU_ASSERT_EQUAL(weir_backoff_delay(&backoff, retry, 0, 0),
-				llround(low * ceiling));
+		CU_ASSERT_EQUAL(weir_backoff_delay(&backoff, retry, 0, 0), llround(low * ceiling));
 	}
 }
 
@@ -81,7 +80,8 @@ static void decorrelated_grows_from_where_it_landed(void)
 
 	for (int i = 0; i < 10000; i++) {
 		int64_t most = previous * 3 < backoff.cap_ns ? previous * 3 : backoff.cap_ns;
-		int64_t delay = weir_backoff_delay(&backoff, 1 + i % 50, random_unit(&seed), previous);
+		int64_t delay =
+			weir_backoff_delay(&backoff, 1 + i % 50, random_unit(&seed), previous);
 
 		CU_ASSERT(delay >= backoff.base_ns && delay <= backoff.cap_ns);
 		CU_ASSERT(delay <= most || most < backoff.base_ns);
@@ -104,7 +104,8 @@ static void schedule_is_its_delays(void)
 
 		CU_ASSERT_EQUAL(weir_backoff_schedule(&backoff, draws, 5, delays, 20), 11);
 		for (int32_t i = 0; i < 11; i++) {
-			previous = weir_backoff_delay(&backoff, i + 1, i < 5 ? draws[i] : 0, previous);
+			previous =
+				weir_backoff_delay(&backoff, i + 1, i < 5 ? draws[i] : 0, previous);
 			CU_ASSERT_EQUAL(delays[i], previous);
 		}
 	}

@@ -5,7 +5,7 @@
 #include "random.h"
 #include "weir/breaker.h"
 
-#define MS     1000000LL
+#define MS 1000000LL
 #define SECOND (1000 * MS)
 
 /* A backend under steady traffic; up or down. Returns how many calls were refused. */
@@ -193,7 +193,8 @@ static void knobs_beyond_reason_are_defined(void)
 		breaker = weir_breaker_new(&sre, INT64_MAX);
 		for (int k = 0; k < 50; k++)
 			if (weir_breaker_allow(breaker, k, odd[k % 6], &promise))
-				k % 2 ? weir_promise_fail(&promise, k) : weir_promise_pass(&promise, k);
+				k % 2 ? weir_promise_fail(&promise, k)
+				      : weir_promise_pass(&promise, k);
 		ratio = weir_breaker_ratio(breaker, INT64_MIN);
 		CU_ASSERT(ratio >= 0 && ratio <= 1);
 		weir_breaker_free(breaker);

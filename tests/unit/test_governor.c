@@ -9,8 +9,8 @@
 #include "weir/governor.h"
 
 #define SECOND 1000000000LL
-#define HIGH   0.05
-#define LOW    0.01
+#define HIGH 0.05
+#define LOW 0.01
 
 /* A control as a test can steer it, and the lines that were logged. */
 struct bench {
@@ -80,13 +80,13 @@ static void decide_keeps_its_bounds(void)
 		double current = floor + random_unit(&seed) * (ceiling - floor);
 		double bad = i % 3 ? NAN : floor + random_unit(&seed) * 10000;
 		double fraction = random_unit(&seed) * (i % 2 ? 1 : 0.08);
-		struct weir_decision d = weir_governor_decide(fraction, current, HIGH, LOW, floor,
-							      ceiling, bad);
+		struct weir_decision d =
+			weir_governor_decide(fraction, current, HIGH, LOW, floor, ceiling, bad);
 
 		wrong += d.offer < floor || d.offer > ceiling;
-		wrong += d.kind == WEIR_DECISION_HOLD ? d.offer != current :
-			 d.kind == WEIR_DECISION_UP ? d.offer <= current || fraction >= LOW :
-						      d.offer >= current || fraction <= HIGH;
+		wrong += d.kind == WEIR_DECISION_HOLD ? d.offer != current
+			 : d.kind == WEIR_DECISION_UP ? d.offer <= current || fraction >= LOW
+						      : d.offer >= current || fraction <= HIGH;
 		/* Never by more than a quarter down or a doubling up; with a memory, never past
 		 * 75% of it but in steps of 2%. */
 		wrong += d.offer < current * 0.25 || d.offer > current * 2;
@@ -121,7 +121,8 @@ static void decide_is_defined_for_anything(void)
 
 		CU_ASSERT(d.kind != WEIR_DECISION_WAIT);
 	}
-	CU_ASSERT_EQUAL(weir_governor_decide(NAN, 5, HIGH, LOW, 1, 9, NAN).kind, WEIR_DECISION_HOLD);
+	CU_ASSERT_EQUAL(weir_governor_decide(NAN, 5, HIGH, LOW, 1, 9, NAN).kind,
+			WEIR_DECISION_HOLD);
 	CU_ASSERT_EQUAL(weir_governor_decide(0, 50, HIGH, LOW, 1, 9, NAN).offer, 50);
 	CU_ASSERT_EQUAL(weir_governor_decide(1, 0.5, HIGH, LOW, 1, 9, NAN).offer, 0.5);
 }
@@ -238,7 +239,8 @@ static void an_outside_writer_is_honoured(void)
 
 	bench.committed = 3000;
 	CU_ASSERT_EQUAL(one(&governor, 1000, 0).offer, 6000);
-	CU_ASSERT_PTR_NOT_NULL(strstr(bench.lines[1], "outside writer moved the offer 100 -> 3000"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(bench.lines[1], "outside writer moved the offer 100 -> 3000"));
 	bench.committed = 40;
 	CU_ASSERT_EQUAL(one(&governor, 1000, 0.5).offer, 20);
 	CU_ASSERT_EQUAL(bench.committed, 20);
@@ -302,7 +304,8 @@ static void windows_are_deltas(void)
 
 	/* A lifetime of 50% failures before it began says nothing. */
 	counts.success += 100;
-	CU_ASSERT_EQUAL(weir_governor_tick(&governor, 99 + SECOND, counts).kind, WEIR_DECISION_WAIT);
+	CU_ASSERT_EQUAL(weir_governor_tick(&governor, 99 + SECOND, counts).kind,
+			WEIR_DECISION_WAIT);
 	CU_ASSERT_EQUAL(weir_governor_tick(&governor, 50, counts).kind, WEIR_DECISION_WAIT);
 	CU_ASSERT_EQUAL(weir_governor_tick(&governor, 100 + SECOND, counts).offer, 20);
 	/* A counter that restarted: hold, and go on from there. */

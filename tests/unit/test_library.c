@@ -11,8 +11,11 @@
 
 #include "harness.h"
 
-#define HEADERS "api backoff breaker bucket deadline gate governor period shedder sliding window weir"
-#define SHARED	"bucket sliding period gate" /* with BPF */
+#define HEADERS                                                                                    \
+	"api backoff breaker bucket deadline gate governor period shedder sliding window weir"
+#define EXPORTS                                                                                    \
+	"awk '/^\\tweir_/ { sub(/;/, \"\"); print $1 }' user/lib/libweir.map | sort > $work/map; "
+#define SHARED "bucket sliding period gate" /* with BPF */
 
 static bool runs(const char *command)
 {
@@ -20,8 +23,10 @@ static bool runs(const char *command)
 	FILE *pipe;
 	bool ok;
 
-	snprintf(whole, sizeof(whole), "set -e; exec 2>&1; work=$(mktemp -d); "
-				       "trap 'rm -rf $work' EXIT; %s", command);
+	snprintf(whole, sizeof(whole),
+		 "set -e; exec 2>&1; work=$(mktemp -d); "
+		 "trap 'rm -rf $work' EXIT; %s",
+		 command);
 	pipe = popen(whole, "r");
 	if (!pipe)
 		return false;
@@ -48,19 +53,19 @@ static void headers_stand_alone_in_cxx(void)
 /* Every function of the cores is called, so that the verifier's rules meet real code. */
 static void cores_compile_for_bpf(void)
 {
-	CU_ASSERT_TRUE(runs("command -v clang >/dev/null || { echo SKIP: no clang; exit 0; }; "
-			    "for h in " SHARED "; do echo \"#include \\\"weir/$h.h\\\"\"; done "
-			    "> $work/core.c; cat tests/unit/core-bpf.inc >> $work/core.c; "
-			    "clang -target bpf -mcpu=v3 -ffreestanding -O2 -std=gnu11 -Wall -Wextra "
-			    "-Werror -Iinclude -c $work/core.c -o $work/core.o"));
+	CU_ASSERT_TRUE(
+		runs("command -v clang >/dev/null || { echo SKIP: no clang; exit 0; }; "
+		     "for h in " SHARED "; do echo \"#include \\\"weir/$h.h\\\"\"; done "
+		     "> $work/core.c; cat tests/unit/core-bpf.inc >> $work/core.c; "
+		     "clang -target bpf -mcpu=v3 -ffreestanding -O2 -std=gnu11 -Wall -Wextra "
+		     "-Werror -Iinclude -c $work/core.c -o $work/core.o"));
 }
 
 static void exports_what_the_map_says(void)
 {
-	CU_ASSERT_TRUE(runs("nm -D --defined-only build/libweir.so | awk '$2 != \"A\" { sub(/@.*/, \"\", $3); "
-			    "print $3 }' | sort > $work/so; "
-			    "awk '/^\\tweir_/ { sub(/;/, \"\"); print $1 }' user/lib/libweir.map | sort "
-			    "> $work/map; diff $work/map $work/so"));
+	CU_ASSERT_TRUE(runs(EXPORTS "nm -D --defined-only build/libweir.so | "
+				    "awk '$2 != \"A\" { sub(/@.*/, \"\", $3); print $3 }' | "
+				    "sort > $work/so; diff $work/map $work/so"));
 }
 
 /* What the headers declare is exported, and no more. */
@@ -70,10 +75,10 @@ static void exports_what_the_headers_declare(void)
 		"for h in " HEADERS "; do echo \"#include \\\"weir/$h.h\\\"\"; done | "
 		"cc -Iinclude -E -P -x c - | tr -d '\\n' | sed 's/[;}]/&\\n/g' | "
 		"grep -v 'static inline' | grep -oE '(weir_[a-z_]+\\(|weir_[a-z]+;)' | "
-		"tr -d '(;' | sort -u > $work/declared; "
-		"awk '/^\\tweir_/ { sub(/;/, \"\"); print $1 }' user/lib/libweir.map | sort > $work/map; "
+		"tr -d '(;' | sort -u > $work/declared; " EXPORTS
 		"comm -13 $work/declared $work/map > $work/extra; "
-		"if [ -s $work/extra ]; then echo exported, not declared:; cat $work/extra; exit 1; fi; "
+		"[ ! -s $work/extra ] || { echo exported, not declared:; cat $work/extra; exit 1; "
+		"}; "
 		"for name in $(grep -E '_(new|free|take|next|left|init|start|pass|fail|tick)$' "
 		"$work/declared); do grep -qx $name $work/map || "
 		"{ echo declared, not exported: $name; exit 1; }; done"));
@@ -88,7 +93,8 @@ static void installs_and_links_by_pkg_config(void)
 		"export PKG_CONFIG_PATH=$work/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work; "
 		"cc $work/use.c $(pkg-config --cflags --libs weir) -o $work/use; "
 		"LD_LIBRARY_PATH=$work/usr/lib $work/use; "
-		"cc $work/use.c $(pkg-config --cflags weir) $work/usr/lib/libweir.a -lm -o $work/use; "
+		"cc $work/use.c $(pkg-config --cflags weir) $work/usr/lib/libweir.a -lm -o "
+		"$work/use; "
 		"$work/use; readelf -d $work/usr/lib/libweir.so | grep -q 'SONAME.*libweir.so.0'"));
 	CU_ASSERT_TRUE(runs("make -s build/weir.pc > /dev/null"));
 }
@@ -122,7 +128,8 @@ static void table_check_sees_what_is_missing(void)
 		snprintf(command, sizeof(command),
 			 "cp -r include user docs scripts $work; seeds=../shared/seeds; "
 			 "[ -d $seeds ] || seeds=/work/shared/seeds; seeds=$(realpath -m $seeds); "
-			 "cd $work; %s; ! WEIR_SEEDS=$seeds scripts/api-table.sh --check > /dev/null 2>&1",
+			 "cd $work; %s; ! WEIR_SEEDS=$seeds scripts/api-table.sh --check > "
+			 "/dev/null 2>&1",
 			 breaks[i]);
 		CU_ASSERT_TRUE(runs(command));
 	}

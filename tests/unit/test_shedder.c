@@ -6,10 +6,10 @@
 #include "random.h"
 #include "weir/shedder.h"
 
-#define MS     1000000LL
+#define MS 1000000LL
 #define SECOND (1000 * MS)
-#define COLD   500
-#define HOT    950
+#define COLD 500
+#define HOT 950
 
 /* `calls` calls in flight at once, each taking `rt`, then done: a round a bucket of 100 ms. */
 static int64_t warm_up(struct weir_shedder *shedder, int64_t now, int rounds, int calls, int64_t rt)
@@ -175,8 +175,8 @@ static void knobs_beyond_reason_are_defined(void)
 		shedder = weir_shedder_new(&shed, INT64_MIN);
 		for (int k = 0; k < 20; k++)
 			if (weir_shedder_allow(shedder, k % 7, cpus[k % 6], &tickets[k]))
-				k % 2 ? weir_ticket_fail(&tickets[k]) :
-					weir_ticket_pass(&tickets[k], INT64_MAX);
+				k % 2 ? weir_ticket_fail(&tickets[k])
+				      : weir_ticket_pass(&tickets[k], INT64_MAX);
 		capacity = weir_shedder_capacity(shedder, INT64_MAX, cpus[i / 6]);
 		CU_ASSERT(capacity >= 0);
 		weir_shedder_free(shedder);

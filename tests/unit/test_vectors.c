@@ -16,7 +16,7 @@
 #include "random.h"
 
 #define SAMPLES "tests/vectors"
-#define LINES	4096
+#define LINES 4096
 
 static const char *shared_vectors(void)
 {
@@ -178,14 +178,35 @@ static void one_digit_changed_fails(void)
 static void what_cannot_be_parsed_is_an_error(void)
 {
 	static const char *const bad[] = {
-		"gat 3", "gate", "gate 3 4", "gate x", "gate 3000000000", "gate 3 = 1", "gate  3",
-		" gate 3", "gate 3\ngate", "gate 3\nenter", "gate 3\nenter = 2", "gate 3\nenter =",
-		"gate 3\nheld = 0x0", "gate 3\ntake 5 = 1", "enter = 1", "# comment",
-		"gate 3\r", "bucket 10 0 0\ntake 0 1,5 = 1", "bucket 10 0 0\ntake 1e3 1 = 1",
-		"bucket 0x1p3 0 0", "bucket 10 0 99999999999999999999", "period 1 5 2",
-		"period 1 5 1\ntake 1 = under", "backoff 1 2 3 4 none 0", "window 1 5 0\nadd 0 X",
-		"window 1 5 0\neach 0 1 = 0:0:0", "shedder 1 1 1 1 0 1 0 0\npass 0 5",
-		"breaker 1 1 1 1 1 1 1\npass 0", "governor 1 1 9 0.05 0.01 5 0\ntick 0 -1 0 = wait 1",
+		"gat 3",
+		"gate",
+		"gate 3 4",
+		"gate x",
+		"gate 3000000000",
+		"gate 3 = 1",
+		"gate  3",
+		" gate 3",
+		"gate 3\ngate",
+		"gate 3\nenter",
+		"gate 3\nenter = 2",
+		"gate 3\nenter =",
+		"gate 3\nheld = 0x0",
+		"gate 3\ntake 5 = 1",
+		"enter = 1",
+		"# comment",
+		"gate 3\r",
+		"bucket 10 0 0\ntake 0 1,5 = 1",
+		"bucket 10 0 0\ntake 1e3 1 = 1",
+		"bucket 0x1p3 0 0",
+		"bucket 10 0 99999999999999999999",
+		"period 1 5 2",
+		"period 1 5 1\ntake 1 = under",
+		"backoff 1 2 3 4 none 0",
+		"window 1 5 0\nadd 0 X",
+		"window 1 5 0\neach 0 1 = 0:0:0",
+		"shedder 1 1 1 1 0 1 0 0\npass 0 5",
+		"breaker 1 1 1 1 1 1 1\npass 0",
+		"governor 1 1 9 0.05 0.01 5 0\ntick 0 -1 0 = wait 1",
 		"deadline 5 0\nremaining 1 = -4",
 	};
 	char scratch[] = "/tmp/weir-vectors-XXXXXX", said[4096], where[64];

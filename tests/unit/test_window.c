@@ -32,8 +32,8 @@ static struct seen read_all(const struct weir_window *window, int64_t now, bool 
 /* Against a ledger of every bucket there ever was, numbered from the start. */
 static void agrees_with_ledger(int32_t size, int64_t length, int64_t start, uint64_t seed)
 {
-	struct weir_window *window = weir_window_new(size, length, start,
-						     sizeof(struct weir_tally), NULL);
+	struct weir_window *window =
+		weir_window_new(size, length, start, sizeof(struct weir_tally), NULL);
 	static int64_t ledger[SLOTS];
 	int64_t width = length / size, now = start, newest = 0;
 	int wrong = 0;
@@ -46,7 +46,8 @@ static void agrees_with_ledger(int32_t size, int64_t length, int64_t start, uint
 		int64_t last;
 		struct seen seen;
 
-		now += (int64_t)random_below(&seed, (uint64_t)width * (1 + random_below(&seed, 4)) + 1);
+		now += (int64_t)random_below(&seed,
+					     (uint64_t)width * (1 + random_below(&seed, 4)) + 1);
 		if (random_below(&seed, 2)) {
 			weir_tally_add(weir_window_slot(window, now), WEIR_OUTCOME_SUCCESS);
 			newest = (now - start) / width;
@@ -60,9 +61,10 @@ static void agrees_with_ledger(int32_t size, int64_t length, int64_t start, uint
 				break;
 			wrong += i >= seen.count || seen.totals[i] != (k < 0 ? 0 : ledger[k]);
 		}
-		wrong += newest == last ? seen.count != size - !current :
-					  seen.count != (last - newest < size ?
-								 size - (last - newest) : 0);
+		wrong +=
+			newest == last
+				? seen.count != size - !current
+				: seen.count != (last - newest < size ? size - (last - newest) : 0);
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
 	weir_window_free(window);
