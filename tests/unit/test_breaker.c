@@ -139,6 +139,41 @@ static void protection_spares_the_quiet(void)
 	weir_breaker_free(breaker);
 }
 
+/* A call in the bucket at `second`, let through whatever the drop, and how it ended. */
+static void call(struct weir_breaker *breaker, int64_t second, bool success)
+{
+	struct weir_promise promise;
+
+	CU_ASSERT_TRUE(weir_breaker_allow(breaker, second * SECOND, 1, &promise));
+	success ? weir_promise_pass(&promise, second * SECOND)
+		: weir_promise_fail(&promise, second * SECOND);
+}
+
+static void drop_is_the_formula(void)
+{
+	struct weir_sre sre = { 2, 1.2, 3, SECOND, 10, 10 * SECOND };
+	struct weir_breaker *breaker = weir_breaker_new(&sre, 0);
+
+	/* Failing, then mixed: no run of either kind reaches the head. */
+	for (int i = 0; i < 8; i++)
+		call(breaker, 0, false);
+	call(breaker, 1, true);
+	call(breaker, 1, false);
+	CU_ASSERT_DOUBLE_EQUAL(weir_breaker_ratio(breaker, SECOND), (10 - 3 - 2.0) / 11, 1e-12);
+	/* Two failing buckets at the head: w = 2 - 0.8 * 2 / 10. */
+	call(breaker, 2, false);
+	call(breaker, 3, false);
+	CU_ASSERT_DOUBLE_EQUAL(weir_breaker_ratio(breaker, 3 * SECOND), (12 - 3 - 1.84) / 13,
+			       1e-12);
+	/* An empty bucket ends no run; three working ones take 3 / 10 off. */
+	call(breaker, 5, true);
+	call(breaker, 7, true);
+	call(breaker, 8, true);
+	CU_ASSERT_DOUBLE_EQUAL(weir_breaker_ratio(breaker, 8 * SECOND),
+			       (15 - 3 - 2 * 4.0) / 16 * 0.7, 1e-12);
+	weir_breaker_free(breaker);
+}
+
 static void probe_is_strictly_after_its_interval(void)
 {
 	struct weir_breaker *breaker = weir_breaker_new(NULL, 0);
@@ -214,5 +249,6 @@ static void preset_is_the_seeds(void)
 
 WEIR_TESTS("breaker", TEST(healthy_backend_is_never_refused), TEST(outage_is_shed_but_probed),
 	   TEST(recovery_is_bounded), TEST(own_refusals_never_keep_it_shut),
-	   TEST(protection_spares_the_quiet), TEST(probe_is_strictly_after_its_interval),
-	   TEST(settles_once), TEST(knobs_beyond_reason_are_defined), TEST(preset_is_the_seeds))
+	   TEST(protection_spares_the_quiet), TEST(drop_is_the_formula),
+	   TEST(probe_is_strictly_after_its_interval), TEST(settles_once),
+	   TEST(knobs_beyond_reason_are_defined), TEST(preset_is_the_seeds))

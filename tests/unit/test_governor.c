@@ -269,6 +269,7 @@ static void an_unconfirmed_push_is_waited_for(void)
 	/* Failures of a window in which the offer was not yet in force: not held against it. */
 	CU_ASSERT_EQUAL(one(&governor, 1000, 0.9).kind, WEIR_DECISION_HOLD);
 	CU_ASSERT_TRUE(isnan(governor.last_bad));
+	CU_ASSERT_EQUAL(bench.line_count, 2); /* start, up: to wait is nothing to report */
 	bench.read_error = 0;
 	CU_ASSERT_EQUAL(one(&governor, 1000, 0).offer, 400);
 	CU_ASSERT_EQUAL(bench.pushes, 3);

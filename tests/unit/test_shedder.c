@@ -64,7 +64,8 @@ static void only_hot_and_full_sheds(void)
 	CU_ASSERT_EQUAL(surge(shedder, now, HOT, 1, tickets), 1);
 	CU_ASSERT_EQUAL(surge(shedder, now, COLD, 200, tickets + 1), 200);
 	CU_ASSERT_EQUAL(weir_shedder_flying(shedder), 201);
-	/* The average moves as calls finish; then both are over the capacity of 10. */
+	/* The average moves only as calls finish; then both are over the capacity of 10. */
+	CU_ASSERT_EQUAL(surge(shedder, now, HOT, 10, tickets + 201), 10);
 	for (in = 0; in < 50; in++)
 		weir_ticket_fail(&tickets[in]);
 	CU_ASSERT_EQUAL(surge(shedder, now, HOT, 10, tickets), 0);
