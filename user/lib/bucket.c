@@ -8,6 +8,9 @@
 
 __extension__ typedef unsigned __int128 u128;
 
+_Static_assert(sizeof(struct weir_bucket_conf) == 16, "shared with BPF");
+_Static_assert(sizeof(struct weir_bucket_state) == 8, "shared with BPF");
+
 /* The longest a burst may stand for, and the most tokens: both in units of their own. */
 #define SPAN_UNITS (1ULL << 60)
 
