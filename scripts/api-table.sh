@@ -22,7 +22,8 @@ entries_of_moonward() {
 		{ line[NR] = $0 }
 		END {
 			for (i = 1; i <= NR; i++) {
-				if (line[i] ~ /^[A-Z][A-Za-z]*$/ && line[i + 2] ~ /^(struct|enum)/) {
+				if (line[i] ~ /^[A-Z][A-Za-z]*$/ &&
+				    line[i + 2] ~ /^(struct|enum)/) {
 					type = line[i]
 					cases = line[i + 2] ~ /^enum/
 					print type
@@ -124,13 +125,15 @@ names > "$work/names"
 entries > "$work/entries"
 missing=$(awk -F '\t' 'NR == FNR { known[$1] = $2; next } !known[$1]' "$work/names" "$work/entries")
 if [ -n "$missing" ]; then
-	echo "api-table: no C name is tagged (seed: …) in include/weir for:" $missing >&2
+	echo "api-table: no C name is tagged (seed: …) in include/weir for:" >&2
+	echo "$missing" >&2
 	exit 1
 fi
 stray=$(awk -F '\t' 'NR == FNR { known[$1] = 1; next } !known[$1] { print $1 }' \
 	"$work/entries" "$work/names")
 if [ -n "$stray" ]; then
-	echo "api-table: tagged in include/weir, but no entry of a reference:" $stray >&2
+	echo "api-table: tagged in include/weir, but no entry of a reference:" >&2
+	echo "$stray" >&2
 	exit 1
 fi
 write_table > "$work/table"
@@ -138,10 +141,12 @@ if [ "${1:-}" != --check ]; then
 	cp "$work/table" "$table"
 	exit
 fi
-for name in $(awk -F '\t' '$2 ~ /^weir_[a-z_]+(\(\))?$/ { sub(/\(\)/, "", $2); print $2 }' "$work/names"); do
+awk -F '\t' '$2 ~ /^weir_[a-z_]+(\(\))?$/ { sub(/\(\)/, "", $2); print $2 }' "$work/names" \
+	> "$work/exported"
+while read -r name; do
 	grep -q "^	$name;$" user/lib/libweir.map ||
 		{ echo "api-table: $name is not in user/lib/libweir.map" >&2; exit 1; }
-done
+done < "$work/exported"
 cmp -s "$work/table" "$table" ||
 	{ echo "api-table: $table is not current: run scripts/api-table.sh" >&2; exit 1; }
 echo "$(wc -l < "$work/entries") entries, each with its C name"

@@ -5,6 +5,7 @@
 set -eu
 
 doc=docs/library.md
+cxx=$(command -v c++ || command -v clang++)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -27,10 +28,13 @@ for body in "$work"/example*.c; do
 	} > "$work/full.c"
 	cc -std=c11 -pedantic -Wall -Wextra -Werror -Iinclude "$work/full.c" build/libweir.a -lm \
 		-o "$work/$name-c"
-	c++ -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -Iinclude "$work/full.c" -x none \
+	"$cxx" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -Iinclude "$work/full.c" -x none \
 		-Lbuild -lweir -Wl,-rpath,"$PWD/build" -o "$work/$name-c++"
 	for program in "$work/$name-c" "$work/$name-c++"; do
-		"$program" || { echo "$doc: $program failed; its text is:" >&2; cat "$body" >&2; exit 1; }
+		"$program" && continue
+		echo "$doc: $program failed; its text is:" >&2
+		cat "$body" >&2
+		exit 1
 	done
 	count=$((count + 1))
 done

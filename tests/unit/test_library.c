@@ -31,7 +31,7 @@ static bool runs(const char *command)
 	if (!pipe)
 		return false;
 	while (fgets(line, sizeof(line), pipe))
-		printf("  %s", line);
+		printf("%s%s", strncmp(line, "skip ", 5) ? "  " : "", line);
 	ok = pclose(pipe) == 0;
 	return ok;
 }
@@ -46,7 +46,8 @@ static void headers_stand_alone_in_c11(void)
 static void headers_stand_alone_in_cxx(void)
 {
 	CU_ASSERT_TRUE(runs("for h in " HEADERS "; do echo \"#include \\\"weir/$h.h\\\"\" | "
-			    "c++ -std=c++11 -pedantic -Wall -Wextra -Werror -Iinclude "
+			    "$(command -v c++ || command -v clang++) -std=c++11 -pedantic -Wall "
+			    "-Wextra -Werror -Iinclude "
 			    "-fsyntax-only -x c++ -; done"));
 }
 
@@ -54,7 +55,8 @@ static void headers_stand_alone_in_cxx(void)
 static void cores_compile_for_bpf(void)
 {
 	CU_ASSERT_TRUE(
-		runs("command -v clang >/dev/null || { echo SKIP: no clang; exit 0; }; "
+		runs("command -v clang >/dev/null || { echo skip library/cores_compile_for_bpf: no "
+		     "clang; exit 0; }; "
 		     "for h in " SHARED "; do echo \"#include \\\"weir/$h.h\\\"\"; done "
 		     "> $work/core.c; cat tests/unit/core-bpf.inc >> $work/core.c; "
 		     "clang -target bpf -mcpu=v3 -ffreestanding -O2 -std=gnu11 -Wall -Wextra "

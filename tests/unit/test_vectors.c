@@ -70,8 +70,8 @@ static void shared_pass(void)
 	if (shared_vectors())
 		passes(shared_vectors());
 	else
-		printf("  SKIP: no shared vectors (WEIR_VECTORS is not set, ../shared/vectors is "
-		       "not there)\n");
+		printf("skip vectors/shared_pass: no shared vectors (WEIR_VECTORS is not set, "
+		       "../shared/vectors is not there)\n");
 }
 
 static char *lines[LINES];
