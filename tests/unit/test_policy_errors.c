@@ -354,6 +354,33 @@ static void what_is_no_file_is_named_U15(void)
 	unlink(path);
 }
 
+/* The advice is still in the sentence. */
+static void a_long_value_is_quoted_in_part(void)
+{
+	static const char *const heads[] = {
+		"mode: ",
+		"sample: ",
+		"interfaces: [{name: ",
+		"lists: {allow: ",
+		"metrics: {listen: ",
+		"lists: {deny_files: ",
+		"control: {socket: ",
+	};
+	char text[6000], a[5000];
+
+	memset(a, 'a', sizeof(a) - 1);
+	a[sizeof(a) - 1] = 0;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct row row = { text, "aaa...' is too long: at most " };
+
+		snprintf(text, sizeof(text), V "%s%s%s\n", heads[i], a,
+			 strchr(heads[i], '[')	 ? "}]"
+			 : strchr(heads[i], '{') ? "}"
+						 : "");
+		check_rows(&row, 1);
+	}
+}
+
 static void too_much_of_anything(void)
 {
 	static char text[1 << 17];
@@ -376,4 +403,5 @@ static void too_much_of_anything(void)
 
 WEIR_TESTS("policy_errors", TEST(the_yaml_itself), TEST(the_top_level), TEST(the_limits),
 	   TEST(the_keys), TEST(the_matches), TEST(the_services),
-	   TEST(what_is_no_file_is_named_U15), TEST(too_much_of_anything))
+	   TEST(what_is_no_file_is_named_U15), TEST(a_long_value_is_quoted_in_part),
+	   TEST(too_much_of_anything))

@@ -16,7 +16,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define WEIR_FIELD_TEXT 640 /* room that any printed scalar needs */
+#define WEIR_FIELD_VALUE_SIZE 128 /* no number, rate, word or address is this long */
+#define WEIR_FIELD_TEXT 800	  /* room for any printed scalar: 255 bytes, each as up to 3 */
 
 enum weir_field_type {
 	/* One scalar. In brackets the C type at `offset`. */
@@ -105,6 +106,8 @@ int weir_field_parse(const struct weir_field *field, const char *text, void *obj
  * was not given and nothing is to be printed. */
 bool weir_field_text(const struct weir_field *field, const void *object, char *text);
 
+/* Whether a text fits into size bytes with its NUL; a longer one is quoted only in part. */
+int weir_field_check_length(const char *text, size_t size, struct weir_error *err);
 /* Whether a NAME, IFNAME, PATH or GROUP (or an item of their lists) is a usable text. */
 int weir_field_check_text(enum weir_field_type type, size_t size, const char *text,
 			  struct weir_error *err);

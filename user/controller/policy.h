@@ -94,7 +94,7 @@ struct weir_policy_interface {
 struct weir_policy_list {
 	struct weir_prefixes prefixes;
 	size_t own;
-	struct weir_texts files; /* absolute paths */
+	struct weir_texts files; /* absolute paths, below WEIR_POLICY_TEXT_SIZE */
 };
 
 struct weir_policy_key {

@@ -57,6 +57,8 @@ const char *weir_policy_mode_name(enum weir_policy_mode mode)
 	return mode_words[mode];
 }
 
+_Static_assert(WEIR_FIELD_TEXT > 3 * WEIR_POLICY_TEXT_SIZE, "the longest text, quoted, fits");
+
 /* The key: a word, or {word: {v4: 24, v6: 56}}. */
 
 struct key_lengths {
@@ -282,8 +284,8 @@ static const struct weir_field ledger_fields[] = {
 	FIELD(weir_policy, lists.member, text, kind, FLAGS(WEIR_FIELD_EMPTY))
 #define FILES(member, text)                                                                        \
 	{                                                                                          \
-		.name = text, .type = WEIR_FIELD_PATHS, .size = 4096, FLAGS(WEIR_FIELD_EMPTY),     \
-		.offset = offsetof(struct weir_policy, lists.member)                               \
+		.name = text, .type = WEIR_FIELD_PATHS, .size = WEIR_POLICY_TEXT_SIZE,             \
+		FLAGS(WEIR_FIELD_EMPTY), .offset = offsetof(struct weir_policy, lists.member)      \
 	}
 static const struct weir_field list_fields[] = {
 	LIST(allow.prefixes, "allow", PREFIXES),
