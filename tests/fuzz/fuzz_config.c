@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	weir_policy_check_features(policy, 0, &err);
+	json_decref(weir_policy_json(policy));
 	if (weir_roundtrip(policy, &err))
 		abort();
 	weir_policy_free(policy);

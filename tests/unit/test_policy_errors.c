@@ -266,6 +266,7 @@ static void the_matches(void)
 		  "'echo' is not known: write a number from 0 to" },
 		{ MATCH("vlan: 4095"), "write 0 to 4094" },
 		{ MATCH("interfaces: eth9"), "'eth9' is not one of this file's interfaces" },
+		{ MATCH("interfaces: [eth9, eth9]"), "'eth9' is there twice: keep one" },
 		{ MATCH("hook: ingress"), "write one of xdp, tc-ingress, tc-egress" },
 		{ MATCH("hook: [xdp]"), "a list where one value belongs" },
 		{ MATCH("port: 53"),
@@ -286,6 +287,11 @@ static void the_services(void)
 		{ MATCH("proto: tcp") "services:\n  - name: s\n    match: {proto: icmp, to_port: "
 				      "1}\n",
 		  "write tcp or udp" },
+		{ SERVICE("  - name: s\n    match: {proto: tcp, to_port: 81}\n"),
+		  "w.yaml:10: service 's': the name is there twice (first on line 8)" },
+		{ SERVICE("    cgroup: \"/a\\x01\"\n"), "write a path without control characters" },
+		{ SERVICE("    governor: {control: x, floor: 1pps, ceiling: 5}\n"),
+		  "field 'governor.ceiling': '5' does not fit 'x'" },
 		{ SERVICE("    deadline: 2h\n"), "out of range: write 1ms to 1h" },
 		{ SERVICE("    cgroup: a\n"), "write an absolute path" },
 		{ SERVICE("    trust: app\n"), "write one of kernel, report" },
@@ -350,6 +356,8 @@ static void what_is_no_file_is_named_U15(void)
 	CU_ASSERT_EQUAL(truncate(path, 4096), 0);
 	CU_ASSERT_EQUAL(weir_policy_load_file(path, &policy, &err), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "control characters are not allowed"));
+	CU_ASSERT_EQUAL(weir_policy_load_text("", WEIR_POLICY_FILE_MAX + 1, "w", &policy, &err),
+			-EFBIG);
 	CU_ASSERT_PTR_NULL(policy);
 	unlink(path);
 }

@@ -69,5 +69,73 @@ static void names_that_look_like_values(void)
 		   "names");
 }
 
+/* What a governor may move, and how far, and where metrics may listen. */
+static void services_of_every_shape(void)
+{
+	comes_back("version: 1\nmetrics: {listen: '[::1]:9477'}\nlimits:\n"
+		   "  - {name: g, key: none, gate: {limit: 50}, match: {proto: tcp}}\n"
+		   "  - {name: u, key: none, bucket: {rate: unlimited}}\n"
+		   "  - {name: b, key: none, bucket: {rate: 8mbit}}\n"
+		   "services:\n"
+		   "  - {name: a, match: {proto: tcp, to_port: 1},"
+		   " governor: {control: g, floor: 5}}\n"
+		   "  - {name: c, match: {proto: tcp, to_port: 2},"
+		   " governor: {control: u, floor: 5pps}}\n"
+		   "  - {name: d, match: {proto: tcp, to_port: 3}, trust: report,"
+		   " governor: {control: b, floor: 1mbit, start: 2mbit, ceiling: 1gbit}}\n",
+		   "services");
+	comes_back("version: 1\nmetrics: {listen: off}\n", "listen off");
+}
+
+static void json_is_in_base_units(void)
+{
+	static const char text[] =
+		"version: 1\nlists: {deny: '2001:db8::/48'}\nlimits:\n"
+		"  - {name: a, key: {source: {v4: 24}}, bucket: {rate: 600/min},\n"
+		"     match: {proto: tcp, flags: 'syn,!ack', to_port: [53, 5300-5310]},\n"
+		"     ban: {after: 100 refusals in 10s, for: 10m}}\n"
+		"  - {name: b, key: none, bucket: {rate: 200mbit}, match: {proto: [99, udp]}}\n"
+		"  - {name: c, key: none, bucket: {rate: block}}\n"
+		"  - {name: d, key: none, gate: {limit: unlimited}, match: {proto: tcp}}\n"
+		"services:\n  - {name: s, match: {proto: tcp, to_port: 1}, breaker: {}}\n";
+	static const char *const parts[] = {
+		"\"schema\":1",
+		"\"deny\":[\"2001:db8::/48\"]",
+		"\"bucket\":{\"burst\":10,\"rate\":{\"amount\":600,\"per_ns\":60000000000,"
+		"\"unit\":\"packets\"}}",
+		"\"rate\":{\"amount\":25000000,\"per_ns\":1000000000,\"unit\":\"bytes\"}",
+		"\"rate\":\"block\"",
+		"\"limit\":\"unlimited\"",
+		"\"key\":{\"kind\":\"source\",\"v4\":24,\"v6\":64}",
+		"\"key\":{\"kind\":\"none\"}",
+		"\"flags\":[\"syn\",\"!ack\"]",
+		"\"proto\":[\"udp\",\"99\"]",
+		"\"to_port\":[[53,53],[5300,5310]]",
+		"\"ban\":{\"after\":{\"refusals\":100,\"window_ns\":10000000000},"
+		"\"for_ns\":600000000000}",
+		"\"k\":1.5,",
+		"\"ledger\":{\"keys\":262144}",
+	};
+	struct weir_policy *policy = NULL;
+	struct weir_error err = { "" };
+	json_t *json;
+	char *dump;
+
+	CU_ASSERT_EQUAL_FATAL(weir_policy_load_text(text, strlen(text), "w", &policy, &err), 0);
+	json = weir_policy_json(policy);
+	dump = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(dump);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (!strstr(dump, parts[i]))
+			printf("  no %s in %s\n", parts[i], dump);
+		CU_ASSERT_PTR_NOT_NULL(strstr(dump, parts[i]));
+	}
+	CU_ASSERT_PTR_NULL(strstr(dump, "shedder"));
+	free(dump);
+	json_decref(json);
+	weir_policy_free(policy);
+}
+
 WEIR_TESTS("policy_print", TEST(odd_paths_print_and_load_back),
-	   TEST(the_longest_path_prints_and_loads_back), TEST(names_that_look_like_values))
+	   TEST(the_longest_path_prints_and_loads_back), TEST(names_that_look_like_values),
+	   TEST(services_of_every_shape), TEST(json_is_in_base_units))

@@ -11,6 +11,7 @@
 #include "controller/error.h"
 #include "controller/yaml.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,6 +72,7 @@ struct weir_field_custom {
 	int (*load)(struct weir_field_context *context, const struct weir_node *node, void *value);
 	void (*print)(const void *value, int indent, FILE *out);
 	bool (*equal)(const void *a, const void *b);
+	json_t *(*json)(const void *value);
 };
 
 struct weir_field {
@@ -95,6 +97,8 @@ int weir_fields_load(const struct weir_field *fields, const struct weir_node *ma
 void weir_fields_print(const struct weir_field *fields, const void *object, int indent, FILE *out);
 bool weir_fields_equal(const struct weir_field *fields, const void *a, const void *b);
 void weir_fields_free(const struct weir_field *fields, void *object);
+/* Base units; names of times end in _ns; sections that were not given are left out. */
+json_t *weir_fields_json(const struct weir_field *fields, const void *object);
 /* Puts file:line: field 'path.name': in front of the sentence; name may be NULL. Returns code. */
 int weir_field_fail(const struct weir_field_context *context, uint32_t line, const char *name,
 		    int code);

@@ -128,7 +128,19 @@ static bool key_equal(const void *a, const void *b)
 	return x->kind == y->kind && x->v4_length == y->v4_length && x->v6_length == y->v6_length;
 }
 
-static const struct weir_field_custom key_custom = { key_load, key_print, key_equal };
+static json_t *key_json(const void *value)
+{
+	const struct weir_policy_key *key = value;
+	json_t *json = json_pack("{s:s}", "kind", key_words[key->kind]);
+
+	if (key_has_lengths(key->kind)) {
+		json_object_set_new(json, "v4", json_integer(key->v4_length));
+		json_object_set_new(json, "v6", json_integer(key->v6_length));
+	}
+	return json;
+}
+
+static const struct weir_field_custom key_custom = { key_load, key_print, key_equal, key_json };
 
 /* The limits. */
 
