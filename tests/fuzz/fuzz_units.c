@@ -49,10 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		parser parse;
 		printer print;
 	} kinds[] = {
-		{ weir_count_parse, weir_count_print },
-		{ weir_size_parse, weir_size_print },
-		{ weir_time_parse, weir_time_print },
-		{ weir_ratio_parse, weir_ratio_print },
+		{ weir_count_parse, weir_count_print },	    { weir_size_parse, weir_size_print },
+		{ weir_time_parse, weir_time_print },	    { weir_ratio_parse, weir_ratio_print },
 		{ weir_percent_parse, weir_percent_print },
 	};
 	struct weir_amount amount;

@@ -178,6 +178,7 @@ static void a_default_burst_is_a_second_of_the_rate_D17(void)
 		{ "{rate: 121/min}", 2, false },
 		{ "{rate: 200mbit}", 25000000, true },
 		{ "{rate: 1bit}", 65536, true },
+		{ "{rate: 8kbit}", 65536, true },
 		{ "{rate: block}", 1, false },
 		{ "{rate: unlimited}", 1, false },
 		{ "{rate: block, burst: 1mbyte}", 1000000, true },
