@@ -147,7 +147,7 @@ fuzz-targets: $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 
 $(B)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(ALLFLAGS) $(FUZZ) -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CLANG) $(ALLFLAGS) $(FUZZ) -Itests -c $< -o $@
 
 $(B)/fuzz/libweir.a: $(LIB_SRC:%.c=$(B)/fuzz/%.o) $(CTRL_SRC:%.c=$(B)/fuzz/%.o)
 	$(call say,AR,$@)

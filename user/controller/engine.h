@@ -37,8 +37,8 @@ struct weir_interface_status {
 	uint32_t slot;	  /* in weir_traffic */
 	enum weir_policy_attach asked;
 	enum weir_attachment attached;
-	bool dispatcher;	   /* through libxdp's dispatcher, beside other programs */
-	char reason[256];	   /* why not attached, or why not in native mode; else "" */
+	bool dispatcher;  /* through libxdp's dispatcher, beside other programs */
+	char reason[256]; /* why not attached, or why not in native mode; else "" */
 };
 
 /*
