@@ -206,7 +206,7 @@ static __always_inline int weir_bucket_try(const struct weir_context *context,
 	state = &place.set->state[place.way];
 	counts = &place.set->counts[place.way];
 	tat = weir_once(*state);
-	if (tat == WEIR_STATE_BUSY)
+	if (tat == WEIR_STATE_BUSY || !weir_set_holds(place.set, place.way, charge->tag))
 		return WEIR_AGAIN;
 	if (weir_bucket_step(tat, &limit->bucket, context->now_ticks, charge->cost, &next)) {
 		if (weir_swap(state, tat, next) != tat)
