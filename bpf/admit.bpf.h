@@ -108,7 +108,7 @@ __noinline int weir_claim_publish(struct weir_context *context)
 
 /* ---- keys that have a place ---- */
 
-/* Where the key is: false if nowhere. */
+/* Where the key is: NULL if nowhere. */
 static __always_inline struct weir_set *weir_place_find(struct weir_charge *charge,
 							struct weir_set *first,
 							struct weir_set *second)
@@ -172,6 +172,9 @@ __noinline int weir_take_once(struct weir_context *context)
 		return WEIR_NOWHERE;
 	at.state = &set->state[charge->way & (WEIR_WAYS - 1)];
 	at.counts = &set->counts[charge->way & (WEIR_WAYS - 1)];
+	at.read = weir_once(*at.state);
+	if (at.read == WEIR_STATE_BUSY || !weir_set_holds(set, charge->way, charge->tag))
+		return WEIR_AGAIN;
 	answer = weir_limiter_at(&at, context, limit, &seen);
 	if (answer == WEIR_ADMITTED && charge->mode == WEIR_TAKE &&
 	    (limit->kind == WEIR_KIND_BUCKET || limit->kind == WEIR_KIND_GATE))

@@ -12,6 +12,7 @@
 struct weir_words {
 	uint64_t *state;
 	struct weir_counts *counts;
+	uint64_t read; /* the state as it was when the place was surely the key's; not busy */
 };
 
 /* ---- bucket ---- */
@@ -20,10 +21,8 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 					  const struct weir_limit *limit, uint64_t now_ticks,
 					  const struct weir_charge *charge, uint64_t *seen)
 {
-	uint64_t tat = weir_once(*at->state), next;
+	uint64_t tat = at->read, next;
 
-	if (tat == WEIR_STATE_BUSY)
-		return WEIR_AGAIN;
 	if (charge->mode == WEIR_BACK) {
 		next = tat - charge->cost;
 		return weir_swap(at->state, tat, next) == tat ? WEIR_ADMITTED : WEIR_AGAIN;
@@ -55,11 +54,9 @@ static __always_inline int weir_period_at(const struct weir_words *at,
 					  const struct weir_limit *limit, uint64_t now_ticks,
 					  const struct weir_charge *charge, uint64_t *seen)
 {
-	uint64_t end = weir_once(*at->state), word = weir_once(at->counts->passed), until;
+	uint64_t end = at->read, word = weir_once(at->counts->passed), until;
 	struct weir_period_state state = weir_period_unpack(end, word);
 
-	if (end == WEIR_STATE_BUSY)
-		return WEIR_AGAIN;
 	if (charge->mode == WEIR_BACK)
 		return weir_period_give_back(at, charge->cost);
 	until = weir_period_until(&state, &limit->period, now_ticks);
@@ -87,10 +84,8 @@ static __always_inline int weir_gate_at(const struct weir_words *at,
 					const struct weir_limit *limit,
 					const struct weir_charge *charge)
 {
-	uint64_t word = weir_once(*at->state), next;
+	uint64_t word = at->read, next;
 
-	if (word == WEIR_STATE_BUSY)
-		return WEIR_AGAIN;
 	if (charge->mode == WEIR_BACK)
 		next = weir_gate_back(word);
 	else if (!weir_gate_step(word, &limit->gate, &next))
@@ -142,9 +137,9 @@ static __always_inline int weir_ring_push(const struct weir_words *at,
 {
 	uint64_t *slot = weir_ring_at(limit, place, events);
 	uint64_t *newest = weir_ring_at(limit, place, events - 1);
-	uint64_t expiry = weir_once(*at->state), stamp, old, last;
+	uint64_t expiry = at->read, stamp, old, last;
 
-	if (!slot || !newest || expiry == WEIR_STATE_BUSY)
+	if (!slot || !newest)
 		return WEIR_AGAIN;
 	old = weir_once(*slot);
 	last = weir_once(*newest);
