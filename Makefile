@@ -29,6 +29,7 @@ TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
 KERNEL_SRC := $(wildcard tests/kernel/test_*.c)
 FUZZ_SRC   := $(wildcard tests/fuzz/fuzz_*.c)
+BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
 
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
@@ -44,7 +45,7 @@ KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
 all: lib $(if $(CLI_SRC),$(B)/weir) tests
 lib: $(B)/libweir.a
-tests: $(TOOLS) $(UNITS) $(KERNELS)
+tests: $(TOOLS) $(UNITS) $(KERNELS) $(if $(BENCH_SRC),$(B)/tests/bench/bench)
 
 $(B)/libweir.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -138,6 +139,21 @@ $(B)/tests/kernel/%: $(B)/tests/kernel/%.o $(B)/tests/harness.o $(CTRL_OBJ) $(B)
 $(KERNEL_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
 $(KERNEL_SRC:%.c=$(B)/%.o): | $(SKELS)
 $(B)/tests/harness.o: CPPFLAGS += -Itests
+
+# The benchmark: its programs include weir's own (bpf/*.bpf.h).
+$(B)/bpf/bench.bpf.o: tests/bench/bench.bpf.c
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
+
+$(BENCH_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
+$(BENCH_SRC:%.c=$(B)/%.o): | $(B)/include/bench.skel.h
+
+$(B)/tests/bench/bench: $(BENCH_SRC:%.c=$(B)/%.o) $(CTRL_OBJ) $(B)/libweir.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $^ -o $@ $(LDLIBS)
+
+bench: $(B)/tests/bench/bench
+	$<
 
 # libFuzzer targets: one file, one program, against the sources compiled by clang for it.
 FUZZ := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
