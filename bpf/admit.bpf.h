@@ -155,8 +155,6 @@ static __always_inline int weir_take_now(struct weir_context *context,
 
 	if (!first || !second)
 		return WEIR_UNTRACKED;
-	weir_set_touch(first);
-	weir_set_touch(second);
 	set = weir_place_find(charge, first, second);
 	if (!set)
 		return WEIR_NOWHERE;
@@ -293,17 +291,44 @@ static __always_inline int weir_lease_take(struct weir_context *context,
 }
 
 /*
- * What is cheap to know about a packet at one limit: opens the charge and asks the front, and
- * for its bans a limit that has any. WEIR_AGAIN: weir_ledger_answer must be asked.
+ * Opens the charge, and brings the memory that will be asked on its way, all at once: the
+ * misses overlap with each other and with the clock, which is read after.
+ */
+static __always_inline void weir_charge_prepare(struct weir_context *context,
+						const struct weir_limit *limit, uint32_t index,
+						uint32_t mode)
+{
+	struct weir_charge *charge = &context->charge;
+	struct weir_front_slot *slot;
+	struct weir_set *set;
+
+	if (limit->flags & (WEIR_LIMIT_BLOCK | WEIR_LIMIT_UNLIMITED))
+		return;
+	weir_charge_open(context, limit, index, mode);
+	weir_charge_aim(charge, limit);
+	slot = weir_front_at(context, charge->tag);
+	if (slot)
+		(void)weir_once(slot->tag);
+	if (limit->own_sets)
+		return;
+	set = bpf_map_lookup_elem(&weir_ledger, &charge->first);
+	if (set)
+		weir_set_touch(set);
+	set = bpf_map_lookup_elem(&weir_ledger, &charge->second);
+	if (set)
+		weir_set_touch(set);
+}
+
+/*
+ * What is cheap to know about a prepared packet at one limit: the front's answer, and of a
+ * limit that has any its bans. WEIR_AGAIN: weir_ledger_answer must be asked.
  */
 static __always_inline int weir_quick_answer(struct weir_context *context,
-					     const struct weir_limit *limit, uint32_t index,
-					     uint32_t mode)
+					     const struct weir_limit *limit)
 {
 	if (limit->flags & (WEIR_LIMIT_BLOCK | WEIR_LIMIT_UNLIMITED))
 		return limit->flags & WEIR_LIMIT_BLOCK ? WEIR_REFUSED : WEIR_ADMITTED;
-	weir_charge_open(context, limit, index, mode);
-	if (mode == WEIR_BACK)
+	if (context->charge.mode == WEIR_BACK)
 		return WEIR_AGAIN;
 	if (limit->ban_after && weir_ban_holds(context))
 		return WEIR_BANNED;
@@ -319,7 +344,6 @@ static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_
 	struct weir_lease *lease = weir_lease_at(cpu, limit);
 	int answer;
 
-	weir_charge_aim(charge, limit);
 	if (shared && charge->mode != WEIR_BACK) {
 		if (weir_lease_covers(lease, context, limit))
 			return WEIR_ADMITTED;

@@ -108,18 +108,16 @@ __noinline int weir_limit_ask(struct weir_context *context)
 }
 
 /*
- * One matching limit in one of the modes of enum weir_mode; 1: as far as it goes, the packet
- * passes. A refusal is counted at the limit, a passage only when it is taken for good.
+ * One matching limit whose charge is prepared, in one of the modes of enum weir_mode; 1: as far
+ * as it goes, the packet passes. A refusal is counted at the limit, a passage only when it is
+ * taken for good.
  */
 static __always_inline int weir_limit_step(struct weir_cpu *cpu, struct weir_context *context,
 					   uint32_t index, uint32_t mode)
 {
 	const struct weir_limit *limit = weir_limit_at(context->generation, index);
-	int answer;
+	int answer = weir_quick_answer(context, limit);
 
-	if (mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR)
-		return 1;
-	answer = weir_quick_answer(context, limit, index, mode);
 	if (answer == WEIR_AGAIN)
 		return weir_limit_ask(context);
 	if (answer > WEIR_NEW)
@@ -136,8 +134,10 @@ static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_con
 {
 	struct weir_context *context = *pointer;
 	struct weir_cpu *cpu = weir_cpu_at(context->cpu);
+	const struct weir_limit *limit;
 	uint32_t index, word;
 	uint64_t left;
+	bool skipped;
 
 	if (!cpu)
 		return 1;
@@ -148,7 +148,11 @@ static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_con
 	if (!left)
 		return 1;
 	index = word * 64 + weir_lowest_bit(left);
-	if (!weir_limit_step(cpu, context, index, context->mode))
+	limit = weir_limit_at(context->generation, index);
+	skipped = context->mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR;
+	if (!skipped)
+		weir_charge_prepare(context, limit, index, context->mode);
+	if (!skipped && !weir_limit_step(cpu, context, index, context->mode))
 		return 1;
 	context->left.word[word] = left & (left - 1);
 	context->done.word[word] |= left & (0 - left);
@@ -193,13 +197,25 @@ static __always_inline uint32_t weir_only_limit(const struct weir_bitmap *bitmap
 	return word * 64 + weir_lowest_bit(bitmap->word[word]);
 }
 
+static __always_inline void weir_read_clock(struct weir_context *context)
+{
+	if (!context->now_ns)
+		context->now_ns = weir_now_ns();
+	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
+}
+
 static __always_inline int weir_limits_pass(struct weir_cpu *cpu, struct weir_context *context,
 					    uint32_t limits)
 {
 	uint32_t only = weir_only_limit(&context->limits);
 
-	return only < WEIR_LIMITS_MAX ? weir_limit_step(cpu, context, only, WEIR_TAKE) :
-					weir_several_pass(context, limits);
+	if (only >= WEIR_LIMITS_MAX) {
+		weir_read_clock(context);
+		return weir_several_pass(context, limits);
+	}
+	weir_charge_prepare(context, weir_limit_at(context->generation, only), only, WEIR_TAKE);
+	weir_read_clock(context);
+	return weir_limit_step(cpu, context, only, WEIR_TAKE);
 }
 
 /* The allow and deny lists; the path that counts it, or WEIR_PATH_LIMITS where unlisted. */
@@ -239,9 +255,6 @@ static __always_inline enum weir_path weir_path_of(struct weir_cpu *cpu,
 	weir_match(context, head);
 	if (!weir_bitmap_any(&context->limits))
 		return WEIR_PATH_UNMATCHED;
-	if (!context->now_ns)
-		context->now_ns = weir_now_ns();
-	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
 	return weir_limits_pass(cpu, context, head->limits) ? WEIR_PATH_LIMITS : WEIR_PATH_REFUSED;
 }
 

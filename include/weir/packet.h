@@ -110,17 +110,29 @@ weir_cursor_peek(const struct weir_cursor *cursor, uint32_t size)
 	return at;
 }
 
+/*
+ * Big-endian 16 bits in host order, and 32 bits as they are. clang would read them for BPF byte
+ * by byte, since the target promises no unaligned loads; the kernels that run weir have them.
+ */
 static inline uint16_t weir_read16(const uint8_t *at)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return __builtin_bswap16(*(const uint16_t *)at);
+#else
 	return (uint16_t)(at[0] << 8 | at[1]);
+#endif
 }
 
 static inline uint32_t weir_word(const uint8_t *at)
 {
+#ifdef __bpf__
+	return *(const uint32_t *)at;
+#else
 	uint32_t word;
 
 	__builtin_memcpy(&word, at, sizeof(word));
 	return word;
+#endif
 }
 
 /* Returns the ethertype behind up to two tags, or 0 where the frame ends first. */
