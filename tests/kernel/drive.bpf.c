@@ -18,11 +18,25 @@ char LICENSE[] SEC("license") = "GPL";
 WEIR_ARRAY(drive_cpus, struct drive_cpu, 1); /* set at load: [cpu] */
 WEIR_ARRAY(drive_verdicts, struct drive_verdict, DRIVE_SOURCES); /* set at load: [cpu][source] */
 
+volatile uint32_t drive_arrived; /* CPUs */
+
+/* CPUs that start together wait for each other: setting up a run takes longer than a short one. */
+static __always_inline bool drive_idle(struct drive_cpu *drive)
+{
+	if (!drive->here) {
+		drive->here = 1;
+		__sync_fetch_and_add(&drive_arrived, 1);
+	}
+	return drive_arrived < drive->wanted || drive->sent >= drive->until;
+}
+
 static __always_inline uint32_t drive_next(struct drive_cpu *drive)
 {
 	uint64_t n = drive->sent++;
 
-	weir_injected_now_ns += drive->step_ns;
+	/* A sum with 0 would still be a store, over what user space sets meanwhile. */
+	if (drive->step_ns)
+		weir_injected_now_ns += drive->step_ns;
 	if (drive->hot_every && n % drive->hot_every == 0)
 		return 0;
 	n = drive->spread++;
@@ -42,7 +56,9 @@ int drive_xdp(struct xdp_md *ctx)
 	context.cpu = bpf_get_smp_processor_id();
 	drive = bpf_map_lookup_elem(&drive_cpus, &context.cpu);
 	if (!drive || data + SOURCE_AT + 4 > end)
-		return XDP_ABORTED;
+		return -1;
+	if (drive_idle(drive))
+		return DRIVE_IDLE;
 	source = drive_next(drive) & (DRIVE_SOURCES - 1);
 	*(uint32_t *)(data + SOURCE_AT) = bpf_htonl(DRIVE_BASE + source);
 	parsed = weir_parse_xdp(ctx, &context.packet);
@@ -50,7 +66,7 @@ int drive_xdp(struct xdp_md *ctx)
 	at = context.cpu * DRIVE_SOURCES + source;
 	verdict = bpf_map_lookup_elem(&drive_verdicts, &at);
 	if (!verdict)
-		return XDP_ABORTED;
+		return -1;
 	verdict->passed += pass;
 	verdict->refused += !pass;
 	return pass ? XDP_PASS : XDP_DROP;

@@ -17,12 +17,18 @@ struct drive_cpu {
 	uint32_t count; /* above 0 */
 	uint32_t stride;
 	uint32_t hot_every; /* every so many packets one comes from source 0; 0: none does */
-	uint64_t step_ns;   /* the clock moves so far before each packet: for one CPU alone */
+	uint64_t step_ns;   /* the clock moves so far before each packet; about, with two CPUs */
 	uint64_t sent;	    /* packets, of all kinds */
 	uint64_t spread;    /* packets but the hot ones: n above */
-	uint64_t reserved[3];
+	uint64_t until;	    /* runs do nothing once so many are sent, */
+	uint32_t wanted;    /* nor before so many CPUs are here */
+	uint32_t here;
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct drive_cpu) == 64, "one cache line");
+
+/* What a run returns that did nothing. */
+#define DRIVE_IDLE 0
 
 /* Map `drive_verdicts`: [cpu][DRIVE_SOURCES]. */
 struct drive_verdict {

@@ -127,12 +127,50 @@ int rig_send(const struct rig *rig, const void *frame, uint32_t size, uint32_t r
 	return err ? err : (int)options.retval;
 }
 
-int rig_drive(const struct rig *rig, uint32_t repeat)
+/* Runs of the driver that do nothing cost 10 ns: enough of them to outlast the other's setup. */
+#define IDLE_RUNS 20000000
+
+/* This CPU's share: until its driver has sent what it is to send. */
+static int drive_here(const struct rig *rig, int cpu, uint64_t packets)
 {
+	const volatile uint64_t *sent = &rig->drive[cpu].sent;
+	uint32_t idle = rig->drive[cpu].wanted > 1 ? IDLE_RUNS : 0;
 	struct frame frame;
 
 	rig_frame(&frame, "10.0.0.0", IPPROTO_UDP, 0);
-	return rig_send(rig, frame.bytes, frame.size, repeat);
+	for (int run = 0; run < 20 && *sent < rig->drive[cpu].until; run++) {
+		int verdict = rig_send(rig, frame.bytes, frame.size, (uint32_t)packets + idle);
+
+		if (verdict < 0)
+			return verdict;
+	}
+	return *sent < rig->drive[cpu].until ? -ETIMEDOUT : 0;
+}
+
+static void set_goal(struct rig *rig, uint64_t packets, uint32_t cpus)
+{
+	for (uint32_t cpu = 0; cpu < rig->plane.shape.cpus; cpu++) {
+		rig->drive[cpu].until = rig->drive[cpu].sent + packets;
+		rig->drive[cpu].wanted = cpus;
+		rig->drive[cpu].here = 0;
+	}
+	rig->driver->bss->drive_arrived = 0;
+}
+
+int rig_drive(struct rig *rig, uint64_t packets)
+{
+	cpu_set_t before;
+	int cpus[2] = { 0 };
+	int err;
+
+	sched_getaffinity(0, sizeof(before), &before);
+	rig_cpus(cpus);
+	err = rig_pin(cpus[0]);
+	set_goal(rig, packets, 1);
+	if (!err)
+		err = drive_here(rig, cpus[0], packets);
+	sched_setaffinity(0, sizeof(before), &before);
+	return err;
 }
 
 int rig_pin(int cpu)
@@ -159,8 +197,7 @@ int rig_cpus(int cpus[2])
 
 struct half {
 	const struct rig *rig;
-	pthread_barrier_t *start;
-	uint32_t repeat;
+	uint64_t packets;
 	int cpu;
 	int result;
 };
@@ -170,35 +207,32 @@ static void *drive_half(void *argument)
 	struct half *half = argument;
 
 	half->result = rig_pin(half->cpu);
-	pthread_barrier_wait(half->start);
 	if (!half->result)
-		half->result = rig_drive(half->rig, half->repeat);
+		half->result = drive_here(half->rig, half->cpu, half->packets);
 	return NULL;
 }
 
-int rig_drive_both(const struct rig *rig, uint32_t repeat)
+int rig_drive_both(struct rig *rig, uint64_t packets, void (*meanwhile)(struct rig *rig))
 {
 	struct half halves[2];
-	pthread_barrier_t start;
 	pthread_t threads[2];
 	int cpus[2];
 	int err = rig_cpus(cpus);
 
 	if (err)
 		return err;
-	pthread_barrier_init(&start, NULL, 2);
+	set_goal(rig, packets, 2);
 	for (int i = 0; i < 2; i++) {
-		halves[i] = (struct half){
-			.rig = rig, .start = &start, .repeat = repeat, .cpu = cpus[i],
-		};
+		halves[i] = (struct half){ .rig = rig, .packets = packets, .cpu = cpus[i] };
 		if (pthread_create(&threads[i], NULL, drive_half, &halves[i]))
 			errx(2, "can't start a thread");
 	}
+	if (meanwhile)
+		meanwhile(rig);
 	for (int i = 0; i < 2; i++) {
 		pthread_join(threads[i], NULL);
 		err = halves[i].result < 0 ? halves[i].result : err;
 	}
-	pthread_barrier_destroy(&start);
 	return err;
 }
 

@@ -50,11 +50,14 @@ int rig_set(struct rig *rig, const struct rig_limit *limit);
 /* One frame, `repeat` times on this CPU: the last verdict (XDP_PASS, XDP_DROP) or -errno. */
 int rig_send(const struct rig *rig, const void *frame, uint32_t size, uint32_t repeat);
 
-/* An UDP frame of 60 bytes to send by the driver, and its run on this CPU. As rig_send. */
-int rig_drive(const struct rig *rig, uint32_t repeat);
+/* `packets` by the driver on this CPU. 0 or -errno. */
+int rig_drive(struct rig *rig, uint64_t packets);
 
-/* The driver on both CPUs at the same time, `repeat` packets each. 0 or -errno. */
-int rig_drive_both(const struct rig *rig, uint32_t repeat);
+/*
+ * `packets` each by the driver on both CPUs, which start together. `meanwhile` (or NULL) runs
+ * beside them, once. 0 or -errno.
+ */
+int rig_drive_both(struct rig *rig, uint64_t packets, void (*meanwhile)(struct rig *rig));
 
 /* The machine's first two CPUs that we may run on: 0, or -ENODEV where there is only one. */
 int rig_cpus(int cpus[2]);
@@ -65,7 +68,7 @@ int rig_pin(int cpu);
 /* A map that the rig has no other face for; its fd stays the rig's. */
 int rig_map_fd(const struct rig *rig, const char *name);
 
-/* Sets what every CPU's driver does next, and forgets the verdicts so far. */
+/* Sets what every CPU's driver does next, and forgets packets and verdicts so far. */
 void rig_plan(struct rig *rig, const struct drive_cpu *plan);
 
 /* The verdicts on a source, both CPUs together. */
