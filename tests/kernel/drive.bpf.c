@@ -6,8 +6,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "parse.bpf.h"
-#include "process.bpf.h"
+#include "hooks.bpf.h"
 
 #include "drive.h"
 
@@ -46,28 +45,26 @@ static __always_inline uint32_t drive_next(struct drive_cpu *drive)
 SEC("xdp")
 int drive_xdp(struct xdp_md *ctx)
 {
-	struct weir_context context = { .hook = WEIR_HOOK_XDP, .ifindex = ctx->ingress_ifindex };
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	uint32_t cpu = bpf_get_smp_processor_id();
 	struct drive_verdict *verdict;
 	struct drive_cpu *drive;
 	uint32_t source, at;
-	int parsed, pass;
+	int action;
 
-	context.cpu = bpf_get_smp_processor_id();
-	drive = bpf_map_lookup_elem(&drive_cpus, &context.cpu);
+	drive = bpf_map_lookup_elem(&drive_cpus, &cpu);
 	if (!drive || data + SOURCE_AT + 4 > end)
 		return -1;
 	if (drive_idle(drive))
 		return DRIVE_IDLE;
 	source = drive_next(drive) & (DRIVE_SOURCES - 1);
 	*(uint32_t *)(data + SOURCE_AT) = bpf_htonl(DRIVE_BASE + source);
-	parsed = weir_parse_xdp(ctx, &context.packet);
-	pass = weir_process(&context, parsed);
-	at = context.cpu * DRIVE_SOURCES + source;
+	action = weir_xdp_verdict(ctx);
+	at = cpu * DRIVE_SOURCES + source;
 	verdict = bpf_map_lookup_elem(&drive_verdicts, &at);
 	if (!verdict)
 		return -1;
-	verdict->passed += pass;
-	verdict->refused += !pass;
-	return pass ? XDP_PASS : XDP_DROP;
+	verdict->passed += action == XDP_PASS;
+	verdict->refused += action == XDP_DROP;
+	return action;
 }

@@ -90,7 +90,7 @@ int rig_map_fd(const struct rig *rig, const char *name)
 
 int rig_set(struct rig *rig, const struct rig_limit *spec)
 {
-	uint32_t next = rig->plane.active->generation ^ 1;
+	uint32_t next = rig->plane.board->active.generation ^ 1;
 	struct weir_policy_head head = { .limits = 1, .sample_ns = WEIR_NS_PER_SEC };
 	struct weir_limit limit = {
 		.salt = spec->salt,
@@ -106,9 +106,9 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 	if (err)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
-	rig->plane.limits[next * WEIR_LIMITS_MAX] = limit;
-	rig->plane.policy[next] = head;
-	__atomic_store_n(&rig->plane.active->generation, next, __ATOMIC_RELEASE);
+	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
+	rig->plane.board->policy[next] = head;
+	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -53,8 +53,8 @@ static struct rig_limit random_limit(uint64_t *seed)
 	/* 1 a day to 100 Gbit/s in bytes; a burst takes from a packet's time to a year. */
 	struct rig_limit limit = { .key = WEIR_KEY_SOURCE, .salt = 77 };
 
-	limit.rate = log_uniform(seed, 1.0 / 86400, 12.5e9);
 	limit.flags = random_below(seed, 2) ? WEIR_LIMIT_BYTES : 0;
+	limit.rate = log_uniform(seed, 1.0 / 86400, limit.flags ? 12.5e9 : 2e9);
 	limit.grain = limit.flags ? 64 : 1;
 	limit.burst = log_uniform(seed, 1, 1e6);
 	if (limit.burst > limit.rate * 3e7)
@@ -64,7 +64,9 @@ static struct rig_limit random_limit(uint64_t *seed)
 
 static const struct weir_bucket_conf *conf_of(const struct rig *rig)
 {
-	return &rig->plane.limits[rig->plane.active->generation * WEIR_LIMITS_MAX].bucket;
+	const struct weir_board *board = rig->plane.board;
+
+	return &board->limits[board->active.generation * WEIR_LIMITS_MAX].bucket;
 }
 
 /* The time between packets: around what the last one cost, so that both verdicts occur. */
@@ -327,7 +329,7 @@ static void d6_small_refills_keep_the_remainder(void)
 static void d12_idle_for_years(void)
 {
 	static const uint64_t idle_days[] = { 7, 30, 600, 3650 };
-	static const double rates[] = { 1.0 / 86400, 1, 2147483648.0, 4294967296.0, 9e9 };
+	static const double rates[] = { 1.0 / 86400, 1, 1e6, 2e9 };
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		struct rig_limit limit = { .rate = rates[i], .burst = 5, .key = WEIR_KEY_SOURCE };
@@ -400,9 +402,9 @@ static void p16_other_traffic_passes(void)
 	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_EXEMPT], 3);
 	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_NOT_IP], 3);
 	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_MALFORMED], 3);
-	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_LIMITS], 6);
+	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_LIMITS], 2);
 	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_REFUSED], 4);
-	CU_ASSERT_EQUAL(traffic.bytes[WEIR_PATH_LIMITS], 3 * (60 + v6.size));
+	CU_ASSERT_EQUAL(traffic.bytes[WEIR_PATH_LIMITS], 60 + v6.size);
 	rig_close(&bench.rig);
 }
 
