@@ -205,7 +205,7 @@ static int foreign(const struct weir_interface_status *status, const struct weir
 			      found->tag, found->id);
 }
 
-static int mtu_of(const char *name)
+int weir_interface_mtu(const char *name)
 {
 	struct ifreq request = { 0 };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -230,7 +230,7 @@ static void why_not_native(const struct weir_interface_status *status, int code,
 	snprintf(text, size,
 		 "native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
 		 "a frame that fits a page: on veth the peer's MTU 3506 at most)",
-		 strerror(-code), *words ? ": " : "", words, mtu_of(status->name));
+		 strerror(-code), *words ? ": " : "", words, weir_interface_mtu(status->name));
 }
 
 static bool may_try_generic(const struct weir_interface_status *status, int code)

@@ -56,6 +56,9 @@ int weir_xdp_detach_all(uint32_t switch_id, struct weir_error *err);
 
 void weir_xdp_close(struct weir_xdp *xdp);
 
+/* 0 if it can't be had. */
+int weir_interface_mtu(const char *name);
+
 /* The id of the map behind a descriptor, 0 if it can't be had. */
 uint32_t weir_map_id(int fd);
 
