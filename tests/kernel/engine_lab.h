@@ -28,9 +28,10 @@
 
 struct lab {
 	char folder[64];
-	char pins[64];
+	char pins[96];
 	char config[96];
 	char overrides[96];
+	unsigned int keys; /* of the ledger */
 	char log[1 << 16]; /* what the engine said since the test began, a line each */
 };
 
@@ -63,7 +64,8 @@ static inline void lab_config(const char *interfaces, const char *limits)
 {
 	char text[4096];
 
-	snprintf(text, sizeof(text), "version: 1\ninterfaces:\n%slimits:\n%s", interfaces, limits);
+	snprintf(text, sizeof(text), "version: 1\nledger: {keys: %u}\ninterfaces:\n%slimits:\n%s",
+		 lab.keys, interfaces, limits);
 	lab_write(lab.config, text);
 }
 
@@ -99,12 +101,15 @@ static inline int lab_start(struct weir_engine **engine, struct weir_error *err)
 static inline void lab_open(void)
 {
 	lab.log[0] = '\0';
+	lab.keys = 1024;
 	snprintf(lab.folder, sizeof(lab.folder), "/tmp/weir-test-%d", getpid());
 	snprintf(lab.pins, sizeof(lab.pins), "/sys/fs/bpf/weir-test-%d", getpid());
 	snprintf(lab.config, sizeof(lab.config), "%s/weir.yaml", lab.folder);
 	snprintf(lab.overrides, sizeof(lab.overrides), "%s/var/overrides.json", lab.folder);
 	mkdir(lab.folder, 0700);
-	if (unshare(CLONE_NEWNET) || lab_run("ip link add w0 type veth peer name w1") ||
+	/* Without IPv6 the kernel sends nothing of its own. */
+	if (unshare(CLONE_NEWNET) || lab_run("sysctl -w net.ipv6.conf.default.disable_ipv6=1") ||
+	    lab_run("ip link add w0 type veth peer name w1") ||
 	    lab_run("ip link set w0 up") || lab_run("ip link set w1 up"))
 		abort();
 }
@@ -120,7 +125,7 @@ static inline void lab_close(void)
 
 static inline bool lab_has_pins(void)
 {
-	char path[96];
+	char path[128];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "%s-new", lab.pins);

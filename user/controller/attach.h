@@ -31,7 +31,8 @@ struct weir_xdp_found {
 struct weir_xdp {
 	const struct weir_load *load;
 	uint32_t switch_id;	    /* of the map weir_switch */
-	struct weir_bpf *copy;	    /* for the dispatcher, made when first needed */
+	struct weir_bpf *single;    /* loaded as the only program of an interface, when needed */
+	struct weir_bpf *copy;	    /* the same for a dispatcher, when needed */
 	struct xdp_program *chained; /* its program */
 	bool no_dispatcher;	    /* seen: this kernel has none */
 };
