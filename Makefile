@@ -29,6 +29,7 @@ TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
 KERNEL_SRC := $(wildcard tests/kernel/test_*.c)
 FUZZ_SRC   := $(wildcard tests/fuzz/fuzz_*.c)
+BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
 
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
@@ -44,11 +45,53 @@ KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
 all: lib $(if $(CLI_SRC),$(B)/weir) tests
 lib: $(B)/libweir.a
-tests: $(TOOLS) $(UNITS) $(KERNELS)
+tests: $(TOOLS) $(UNITS) $(KERNELS) $(if $(BENCH_SRC),$(B)/tests/bench/bench)
 
 $(B)/libweir.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
+
+# libweir.so, its pkg-config file and headers; the tests that need more than one program.
+LIB_VERSION := 0.1.0
+LIB_SONAME  := libweir.so.0
+PREFIX      ?= /usr/local
+LIBDIR      ?= lib
+LIB_HEADERS := $(addprefix include/weir/,weir.h api.h backoff.h breaker.h bucket.h deadline.h gate.h \
+	governor.h period.h shedder.h sliding.h window.h)
+TSAN        := -O1 -g -fsanitize=thread
+
+lib: $(B)/libweir.so $(B)/weir.pc
+tests: $(B)/tests/unit/test_threads
+
+$(B)/$(LIB_SONAME): $(LIB_OBJ) user/lib/libweir.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,-z,defs \
+		-Wl,--version-script=user/lib/libweir.map $(LIB_OBJ) -o $@ -lm
+
+$(B)/libweir.so: $(B)/$(LIB_SONAME)
+	$(Q)ln -sf $(LIB_SONAME) $@
+
+$(B)/weir.pc: packaging/weir.pc.in Makefile FORCE
+	$(Q)mkdir -p $(@D) && sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(LIB_VERSION)|' \
+		$< > $@
+
+.PHONY: install-lib
+install-lib: lib
+	install -d $(DESTDIR)$(PREFIX)/include/weir $(DESTDIR)$(PREFIX)/$(LIBDIR)/pkgconfig
+	install -m 644 $(LIB_HEADERS) $(DESTDIR)$(PREFIX)/include/weir
+	install -m 644 $(B)/libweir.a $(DESTDIR)$(PREFIX)/$(LIBDIR)
+	install -m 755 $(B)/$(LIB_SONAME) $(DESTDIR)$(PREFIX)/$(LIBDIR)/libweir.so.$(LIB_VERSION)
+	ln -sf libweir.so.$(LIB_VERSION) $(DESTDIR)$(PREFIX)/$(LIBDIR)/$(LIB_SONAME)
+	ln -sf $(LIB_SONAME) $(DESTDIR)$(PREFIX)/$(LIBDIR)/libweir.so
+	install -m 644 $(B)/weir.pc $(DESTDIR)$(PREFIX)/$(LIBDIR)/pkgconfig
+
+$(B)/tests/unit/test_vectors: | $(B)/tests/replay-vectors
+$(B)/tests/unit/test_library: | lib
+
+$(B)/tests/unit/test_threads: tests/tsan/test_threads.c tests/harness.c $(LIB_SRC)
+	$(call say,TSAN,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(ALLFLAGS)) $(TSAN) -Itests $^ -o $@ \
+		-lcunit -lm -lpthread
 
 $(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
 	$(call say,LD,$@)
@@ -97,6 +140,21 @@ $(KERNEL_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
 $(KERNEL_SRC:%.c=$(B)/%.o): | $(SKELS)
 $(B)/tests/harness.o: CPPFLAGS += -Itests
 
+# The benchmark: its programs include weir's own (bpf/*.bpf.h).
+$(B)/bpf/bench.bpf.o: tests/bench/bench.bpf.c
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
+
+$(BENCH_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
+$(BENCH_SRC:%.c=$(B)/%.o): | $(B)/include/bench.skel.h
+
+$(B)/tests/bench/bench: $(BENCH_SRC:%.c=$(B)/%.o) $(CTRL_OBJ) $(B)/libweir.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $^ -o $@ $(LDLIBS)
+
+bench: $(B)/tests/bench/bench
+	$<
+
 # libFuzzer targets: one file, one program, against the sources compiled by clang for it.
 FUZZ := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
@@ -105,7 +163,7 @@ fuzz-targets: $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 
 $(B)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(ALLFLAGS) $(FUZZ) -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CLANG) $(ALLFLAGS) $(FUZZ) -Itests -c $< -o $@
 
 $(B)/fuzz/libweir.a: $(LIB_SRC:%.c=$(B)/fuzz/%.o) $(CTRL_SRC:%.c=$(B)/fuzz/%.o)
 	$(call say,AR,$@)

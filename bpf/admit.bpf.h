@@ -5,250 +5,304 @@
  */
 #pragma once
 
+#include "ban.bpf.h"
 #include "count.bpf.h"
+#include "lease.bpf.h"
+#include "limiters.bpf.h"
 
-enum weir_answer {
-	WEIR_ADMITTED,
-	WEIR_NEW, /* admitted, and the first of its key */
-	WEIR_REFUSED,
-	WEIR_UNTRACKED, /* the ledger has no room for this newcomer */
-	WEIR_AGAIN,	/* somebody was faster */
-};
+/* ---- newcomers ---- */
 
-#define WEIR_TRIES 4
-
-/* One limit's view of one packet. No pointers: it goes to functions verified on their own. */
-struct weir_charge {
-	uint64_t tag;
-	uint64_t cost;
-	uint32_t first; /* sets of the ledger */
-	uint32_t second;
-	uint32_t limit; /* index */
-	uint32_t reserved;
-};
-
-static __always_inline struct weir_set *weir_set_at(uint32_t index)
+/* False where not even a fresh key lets the packet pass. */
+static __always_inline bool weir_begin(struct weir_context *context, const struct weir_limit *limit)
 {
-	return bpf_map_lookup_elem(&weir_ledger, &index);
-}
+	struct weir_beginning *begin = &context->charge.begin;
+	uint64_t cost = context->charge.cost, now_ticks = context->now_ticks;
 
-static __always_inline void weir_key_of(struct weir_key *key, const struct weir_limit *limit,
-					const struct weir_packet *packet)
-{
-	*key = (struct weir_key){ .kind = packet->family };
-	if (limit->key & WEIR_KEY_SOURCE) {
-		if (packet->family == 4) {
-			key->source[0] = packet->source[0] & limit->mask4;
-		} else {
-			for (int i = 0; i < 4; i++)
-				key->source[i] = packet->source[i] & limit->mask6[i];
-		}
+	switch (limit->kind) {
+	case WEIR_KIND_BUCKET:
+		begin->passed = context->packet.packets;
+		return weir_bucket_step(0, &limit->bucket, now_ticks, cost, &begin->state);
+	case WEIR_KIND_PERIOD:
+		begin->state = weir_period_ending(&limit->period, now_ticks);
+		begin->passed = weir_period_word(begin->state, cost);
+		return cost <= limit->period.quota;
+	case WEIR_KIND_GATE:
+		begin->passed = 1;
+		return weir_gate_step(0, &limit->gate, &begin->state);
+	default:
+		/* Further events of the same packet follow one by one. */
+		begin->state = now_ticks + limit->sliding.window;
+		begin->passed = 1;
+		return cost <= limit->sliding.quota;
 	}
-	if (!(limit->key & ~WEIR_KEY_SOURCE)) {
-		key->kind = limit->key ? key->kind : 0;
-		return;
-	}
-	if (limit->key & WEIR_KEY_DESTINATION) {
-		/* A flow is told apart by whole addresses: its masks are all ones. */
-		if (packet->family == 4) {
-			key->destination[0] = packet->destination[0] & limit->mask4;
-		} else {
-			for (int i = 0; i < 4; i++)
-				key->destination[i] = packet->destination[i] & limit->mask6[i];
-		}
-	}
-	if (limit->key & WEIR_KEY_SOURCE_PORT)
-		key->ports |= (uint32_t)packet->source_port << 16;
-	if (limit->key & WEIR_KEY_DESTINATION_PORT)
-		key->ports |= packet->destination_port;
-	if (limit->key & WEIR_KEY_PROTOCOL)
-		key->kind |= (uint32_t)packet->protocol << 8;
 }
 
-static __always_inline void weir_charge_open(struct weir_charge *charge,
-					     const struct weir_context *context,
-					     const struct weir_limit *limit, uint32_t index)
-{
-	const struct weir_packet *packet = &context->packet;
-	struct weir_key key;
-	uint64_t amount = limit->flags & WEIR_LIMIT_BYTES ? packet->bytes : packet->packets;
-
-	weir_key_of(&key, limit, packet);
-	*charge = (struct weir_charge){ .tag = weir_key_tag(&key, limit->salt, &weir_shape.seeds) };
-	charge->cost = weir_bucket_cost(&limit->bucket, amount);
-	charge->first = weir_tag_first(charge->tag, weir_shape.sets);
-	charge->second = weir_tag_second(charge->tag, weir_shape.sets, &weir_shape.seeds);
-	charge->limit = index;
-}
-
-/* ---- front ---- */
-
-static __always_inline struct weir_front_slot *
-weir_front_at(const struct weir_context *context, uint64_t tag)
-{
-	uint32_t key = context->cpu * weir_shape.front_slots + weir_tag_slot(tag, weir_shape.front_slots);
-
-	return bpf_map_lookup_elem(&weir_front, &key);
-}
-
-/* Folds what a slot counted into the ledger, if the key still has its place there. */
-static __always_inline void weir_front_fold(struct weir_front_slot *slot)
-{
-	uint32_t index = slot->place / WEIR_WAYS, way = slot->place % WEIR_WAYS;
-	struct weir_set *set;
-
-	if (!slot->refused)
-		return;
-	set = bpf_map_lookup_elem(&weir_ledger, &index);
-	if (set && set->tag[way] == slot->tag)
-		__sync_fetch_and_add(&set->counts[way].refused, slot->refused);
-}
-
-static __always_inline void weir_front_learn(struct weir_front_slot *slot,
-					     const struct weir_charge *charge,
-					     const struct weir_place *place, uint64_t seen,
-					     uint32_t revision)
-{
-	uint32_t index = place->which ? charge->second : charge->first;
-
-	if (slot->tag != charge->tag) {
-		weir_front_fold(slot);
-		slot->tag = charge->tag;
-		slot->refused = 0;
-	}
-	slot->seen = seen;
-	slot->place = index * WEIR_WAYS + place->way;
-	slot->revision = revision;
-}
-
-/* ---- ledger ---- */
-
-static __always_inline void weir_record_key(const struct weir_context *context,
-					    const struct weir_charge *charge,
-					    const struct weir_limit *limit,
-					    const struct weir_place *place)
-{
-	uint32_t index = place->which ? charge->second : charge->first;
-	uint32_t at = index * WEIR_WAYS + place->way;
-	struct weir_key_record *record = bpf_map_lookup_elem(&weir_keys, &at);
-	struct weir_key key;
-
-	if (!record)
-		return;
-	weir_key_of(&key, limit, &context->packet);
-	for (int i = 0; i < 4; i++)
-		record->address[i] = limit->key & WEIR_KEY_SOURCE ? key.source[i] :
-								    key.destination[i];
-	record->slot = limit->slot;
-	record->family = limit->key ? context->packet.family : 0;
-	record->protocol = key.kind >> 8;
-	record->source_port = key.ports >> 16;
-	record->destination_port = key.ports;
-}
-
-/* A newcomer's place in the ledger, charged with its first packet: enum weir_answer. */
-__noinline int weir_bucket_claim(const struct weir_context *context,
-				 const struct weir_charge *charge)
+/*
+ * A place for a newcomer: enum weir_answer. WEIR_NEW: it is reserved, and context->charge
+ * says where; in WEIR_CHECK mode WEIR_ADMITTED: there would be one.
+ */
+__noinline int weir_claim_reserve(struct weir_context *context)
 {
 	struct weir_set *first, *second;
+	struct weir_charge *charge;
 	struct weir_limit *limit;
 	struct weir_place place;
-	uint64_t next;
+	uint64_t *stamp;
 
-	if (!context || !charge)
+	if (!context)
 		return WEIR_REFUSED;
+	charge = &context->charge;
 	limit = weir_limit_at(context, charge->limit);
-	first = weir_set_at(charge->first);
-	second = weir_set_at(charge->second);
-	if (!limit || !first || !second)
+	if (!limit)
 		return WEIR_REFUSED;
-	if (!weir_bucket_step(0, &limit->bucket, context->now_ticks, charge->cost, &next))
+	if (!weir_begin(context, limit))
 		return WEIR_REFUSED;
+	first = weir_set_at(limit, charge->first);
+	second = weir_set_at(limit, charge->second);
+	if (!first || !second)
+		return WEIR_UNTRACKED;
 	weir_ledger_choose(&place, first, second, context->now_ticks);
 	if (!place.set)
 		return WEIR_UNTRACKED;
+	if (charge->mode == WEIR_CHECK)
+		return WEIR_ADMITTED;
 	if (!weir_ledger_reserve(&place, context->now_ticks))
 		return WEIR_AGAIN;
-	weir_record_key(context, charge, limit, &place);
-	return weir_ledger_publish(first, second, &place, charge->tag, next, context->now_ticks) ?
+	charge->which = place.which;
+	charge->way = place.way;
+	weir_record_key(context, limit);
+	if (limit->kind != WEIR_KIND_SLIDING)
+		return WEIR_NEW;
+	stamp = weir_ring_at(limit, weir_place_number(charge), 0);
+	if (stamp)
+		*stamp = weir_sliding_stamp(context->now_ticks);
+	return WEIR_NEW;
+}
+
+/* The reserved place becomes the key's: WEIR_NEW, or WEIR_AGAIN if somebody was faster. */
+__noinline int weir_claim_publish(struct weir_context *context)
+{
+	struct weir_charge *charge;
+	struct weir_limit *limit;
+	struct weir_place place;
+	struct weir_set *first, *second;
+
+	if (!context)
+		return WEIR_AGAIN;
+	charge = &context->charge;
+	limit = weir_limit_at(context, charge->limit);
+	if (!limit)
+		return WEIR_AGAIN;
+	first = weir_set_at(limit, charge->first);
+	second = weir_set_at(limit, charge->second);
+	if (!first || !second)
+		return WEIR_AGAIN;
+	place = (struct weir_place){ .way = charge->way & (WEIR_WAYS - 1) };
+	place.which = charge->which & 1;
+	place.set = place.which ? second : first;
+	return weir_ledger_publish(first, second, &place, charge->tag, &charge->begin,
+				   context->now_ticks) ?
 		       WEIR_NEW :
 		       WEIR_AGAIN;
 }
 
-/* Where the key is; place->set is NULL if nowhere. */
-static __always_inline void weir_place_find(struct weir_place *place, struct weir_set *first,
-					    struct weir_set *second, uint64_t tag)
-{
-	uint32_t way = weir_set_find(first, tag);
+/* ---- keys that have a place ---- */
 
-	*place = (struct weir_place){ .set = first, .way = way };
+/* Where the key is: NULL if nowhere. */
+static __always_inline struct weir_set *weir_place_find(struct weir_charge *charge,
+							struct weir_set *first,
+							struct weir_set *second)
+{
+	uint32_t way = weir_set_find(first, charge->tag);
+
+	charge->which = 0;
+	charge->way = way;
 	if (way < WEIR_WAYS)
-		return;
-	way = weir_set_find(second, tag);
-	*place = (struct weir_place){ .set = second, .way = way, .which = 1 };
-	if (way >= WEIR_WAYS)
-		place->set = 0;
+		return first;
+	way = weir_set_find(second, charge->tag);
+	charge->which = 1;
+	charge->way = way;
+	return way < WEIR_WAYS ? second : 0;
 }
 
-static __always_inline int weir_bucket_try(const struct weir_context *context,
-					   const struct weir_charge *charge,
-					   const struct weir_limit *limit, struct weir_set *first,
-					   struct weir_set *second, struct weir_front_slot *slot)
+static __always_inline int weir_limiter_at(const struct weir_words *at,
+					   struct weir_context *context,
+					   const struct weir_limit *limit, uint64_t *seen)
 {
-	struct weir_place place;
-	struct weir_counts *counts;
-	uint64_t *state, tat, next;
+	const struct weir_charge *charge = &context->charge;
 
-	weir_place_find(&place, first, second, charge->tag);
-	if (!place.set)
-		return weir_bucket_claim(context, charge);
-	place.way &= WEIR_WAYS - 1;
-	state = &place.set->state[place.way];
-	counts = &place.set->counts[place.way];
-	tat = weir_once(*state);
-	if (tat == WEIR_STATE_BUSY)
-		return WEIR_AGAIN;
-	if (weir_bucket_step(tat, &limit->bucket, context->now_ticks, charge->cost, &next)) {
-		if (weir_swap(state, tat, next) != tat)
-			return WEIR_AGAIN;
-		__sync_fetch_and_add(&counts->passed, 1);
-		return WEIR_ADMITTED;
+	switch (limit->kind) {
+	case WEIR_KIND_BUCKET:
+		return weir_bucket_at(at, limit, context->now_ticks, charge, seen);
+	case WEIR_KIND_PERIOD:
+		return weir_period_at(at, limit, context->now_ticks, charge, seen);
+	case WEIR_KIND_GATE:
+		return weir_gate_at(at, limit, charge);
+	default:
+		return weir_sliding_at(at, limit, context->now_ticks, charge,
+				       weir_place_number(charge), seen);
 	}
-	next = weir_bucket_clamp(tat, &limit->bucket, context->now_ticks);
-	if (next != tat)
-		weir_swap(state, tat, next);
-	__sync_fetch_and_add(&counts->refused, 1);
-	weir_front_learn(slot, charge, &place, next, limit->revision);
-	return WEIR_REFUSED;
 }
 
-/* Takes what a packet costs from one limit's bucket: enum weir_answer. */
-static __always_inline int weir_bucket_take_packet(const struct weir_context *context,
-						   const struct weir_limit *limit, uint32_t index)
+/* One try at the key's place: enum weir_answer, WEIR_NOWHERE where it has none. */
+__noinline int weir_take_once(struct weir_context *context)
 {
+	struct weir_set *first, *second, *set;
 	struct weir_front_slot *slot;
-	struct weir_set *first, *second;
-	struct weir_charge charge;
-	int answer = WEIR_AGAIN;
+	struct weir_charge *charge;
+	struct weir_limit *limit;
+	struct weir_words at;
+	uint64_t seen = 0;
+	int answer;
 
-	weir_charge_open(&charge, context, limit, index);
-	slot = weir_front_at(context, charge.tag);
-	if (!slot)
-		return WEIR_UNTRACKED;
-	if (weir_front_holds(slot, charge.tag, limit->revision) &&
-	    weir_front_refuses(slot->seen, context->now_ticks, limit->bucket.burst_ticks,
-			       charge.cost)) {
-		slot->refused++;
+	if (!context)
 		return WEIR_REFUSED;
-	}
-	first = weir_set_at(charge.first);
-	second = weir_set_at(charge.second);
+	charge = &context->charge;
+	limit = weir_limit_at(context, charge->limit);
+	if (!limit)
+		return WEIR_UNTRACKED;
+	first = weir_set_at(limit, charge->first);
+	second = weir_set_at(limit, charge->second);
 	if (!first || !second)
 		return WEIR_UNTRACKED;
 	weir_set_touch(first);
 	weir_set_touch(second);
-	_Pragma("clang loop unroll(disable)")
-	for (int i = 0; i < WEIR_TRIES && answer == WEIR_AGAIN; i++)
-		answer = weir_bucket_try(context, &charge, limit, first, second, slot);
+	set = weir_place_find(charge, first, second);
+	if (!set)
+		return WEIR_NOWHERE;
+	at.state = &set->state[charge->way & (WEIR_WAYS - 1)];
+	at.counts = &set->counts[charge->way & (WEIR_WAYS - 1)];
+	at.read = weir_once(*at.state);
+	if (at.read == WEIR_STATE_BUSY || !weir_set_holds(set, charge->way, charge->tag))
+		return WEIR_AGAIN;
+	answer = weir_limiter_at(&at, context, limit, &seen);
+	if (answer == WEIR_ADMITTED && charge->mode == WEIR_TAKE &&
+	    (limit->kind == WEIR_KIND_BUCKET || limit->kind == WEIR_KIND_GATE))
+		__sync_fetch_and_add(&at.counts->passed, context->packet.packets);
+	if (answer != WEIR_REFUSED)
+		return answer;
+	__sync_fetch_and_add(&at.counts->refused, context->packet.packets);
+	slot = seen ? weir_front_at(context, charge->tag) : 0;
+	if (slot)
+		weir_front_learn(slot, charge->tag, seen,
+				 weir_front_place(weir_place_number(charge), limit->own_sets,
+						  limit->slot),
+				 limit->revision);
+	return WEIR_REFUSED;
+}
+
+static __always_inline bool weir_front_answers(const struct weir_front_slot *slot,
+					       const struct weir_charge *charge,
+					       const struct weir_limit *limit, uint64_t now_ticks)
+{
+	if (!weir_front_holds(slot, charge->tag, limit->revision))
+		return false;
+	if (limit->kind == WEIR_KIND_BUCKET)
+		return weir_front_refuses(slot->seen, now_ticks, limit->bucket.burst_ticks,
+					  charge->cost);
+	return weir_front_refuses_until(slot->seen, now_ticks);
+}
+
+/* The ledger's answer: never WEIR_NOWHERE; WEIR_AGAIN after WEIR_TRIES lost races. */
+static __always_inline int weir_take(struct weir_context *context)
+{
+	int answer = WEIR_AGAIN;
+
+	for (int i = 0; i < WEIR_TRIES && answer == WEIR_AGAIN; i++) {
+		answer = weir_take_once(context);
+		if (answer != WEIR_NOWHERE)
+			continue;
+		if (context->charge.mode == WEIR_BACK)
+			return WEIR_ADMITTED;
+		answer = weir_claim_reserve(context);
+		if (answer == WEIR_NEW)
+			answer = weir_claim_publish(context);
+	}
 	return answer;
+}
+
+/* The further events of a packet of several at a sliding limit, one a turn. */
+static int weir_take_rest(uint32_t turn __attribute__((unused)), struct weir_context **context)
+{
+	struct weir_charge *charge = &(*context)->charge;
+
+	if (!charge->begin.passed)
+		return 1;
+	if (weir_take_once(*context) <= WEIR_NEW)
+		charge->begin.passed--;
+	return 0;
+}
+
+static __always_inline int weir_take_events(struct weir_context *context)
+{
+	struct weir_charge *charge = &context->charge;
+	uint64_t events = charge->cost;
+	int answer = weir_take(context);
+
+	if (charge->mode != WEIR_TAKE || events < 2 || answer > WEIR_NEW)
+		return answer;
+	charge->cost = 1;
+	charge->begin.passed = events - 1;
+	bpf_loop(events + WEIR_TRIES, weir_take_rest, &context, 0);
+	return answer;
+}
+
+/*
+ * One key for all: a CPU that has lost a race takes a batch for the packets after this one.
+ * See lease.bpf.h.
+ */
+static __always_inline int weir_take_aggregate(struct weir_context *context,
+					       const struct weir_limit *limit)
+{
+	struct weir_lease *lease = weir_lease_at(context, limit);
+	struct weir_charge *charge = &context->charge;
+	uint64_t cost = charge->cost, batch = weir_lease_batch(limit);
+	int answer;
+
+	if (!lease || charge->mode != WEIR_TAKE || batch < cost)
+		return weir_take(context);
+	if (weir_lease_is_over(lease, limit, context->now_ticks)) {
+		charge->cost = lease->left_ticks;
+		charge->mode = WEIR_BACK;
+		lease->left_ticks = 0;
+		weir_take_once(context);
+		charge->cost = cost;
+		charge->mode = WEIR_TAKE;
+	}
+	answer = weir_take_once(context);
+	if (answer != WEIR_AGAIN && answer != WEIR_NOWHERE)
+		return answer;
+	charge->cost = cost + batch;
+	answer = weir_take_once(context);
+	charge->cost = cost;
+	if (answer != WEIR_ADMITTED)
+		return weir_take(context);
+	lease->left_ticks = batch;
+	lease->expires_ticks = context->now_ticks + (WEIR_LEASE_NS << WEIR_TICK_SHIFT);
+	lease->revision = limit->revision;
+	return WEIR_ADMITTED;
+}
+
+/* A packet at one limit: enum weir_answer. */
+static __always_inline int weir_admit(struct weir_context *context, const struct weir_limit *limit,
+				      uint32_t index, uint32_t mode)
+{
+	struct weir_front_slot *slot;
+
+	weir_charge_open(context, limit, index, mode);
+	if (limit->ban_after && mode != WEIR_BACK && weir_ban_holds(context))
+		return WEIR_BANNED;
+	slot = weir_front_at(context, context->charge.tag);
+	if (slot && mode != WEIR_BACK &&
+	    weir_front_answers(slot, &context->charge, limit, context->now_ticks)) {
+		slot->refused += context->packet.packets;
+		return WEIR_REFUSED;
+	}
+	if (limit->kind == WEIR_KIND_SLIDING)
+		return weir_take_events(context);
+	if (limit->key || limit->kind != WEIR_KIND_BUCKET)
+		return weir_take(context);
+	if (mode != WEIR_BACK && weir_lease_covers(context, limit))
+		return WEIR_ADMITTED;
+	return weir_take_aggregate(context, limit);
 }

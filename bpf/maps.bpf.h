@@ -39,6 +39,45 @@ struct {
 WEIR_ARRAY(weir_ledger, struct weir_set, 2);		   /* set at load: the sets */
 WEIR_ARRAY(weir_keys, struct weir_key_record, 2 * WEIR_WAYS); /* set at load */
 WEIR_ARRAY(weir_front, struct weir_front_slot, 1);	   /* set at load: [cpu][slot] */
+WEIR_ARRAY(weir_leases, struct weir_lease, WEIR_LIMITS_MAX); /* set at load: [cpu][slot] */
+
+#define WEIR_INNER_ARRAY(name, value_type)                                                     \
+	struct name {                                                                          \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                              \
+		__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);                           \
+		__uint(max_entries, 1);                                                        \
+		__uint(key_size, sizeof(uint32_t));                                            \
+		__uint(value_size, sizeof(value_type));                                        \
+	}
+#define WEIR_ARRAY_OF(name, inner)                                                             \
+	struct {                                                                               \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                      \
+		__uint(max_entries, WEIR_LIMITS_MAX);                                          \
+		__type(key, uint32_t);                                                         \
+		__array(values, struct inner);                                                 \
+	} name SEC(".maps")
+
+WEIR_INNER_ARRAY(weir_own_ledger, struct weir_set);
+WEIR_INNER_ARRAY(weir_own_key, struct weir_own_record);
+WEIR_INNER_ARRAY(weir_ring, uint64_t);
+WEIR_ARRAY_OF(weir_own_ledgers, weir_own_ledger);
+WEIR_ARRAY_OF(weir_own_keys, weir_own_key);
+WEIR_ARRAY_OF(weir_rings, weir_ring);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WEIR_BANS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, uint64_t);
+	__type(value, struct weir_ban);
+} weir_bans SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WEIR_BANS_MAX);
+	__type(key, uint64_t);
+	__type(value, struct weir_strikes);
+} weir_strikes SEC(".maps");
 
 /* totals */
 WEIR_ARRAY(weir_totals, struct weir_totals, WEIR_LIMITS_MAX); /* set at load: [cpu][slot] */

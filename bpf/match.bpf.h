@@ -4,6 +4,21 @@
 
 #include "context.bpf.h"
 
+/*
+ * The number of the lowest set bit of a word that has one: BPF has no instruction for it.
+ * (Leiserson, Prokop and Randall, "Using de Bruijn sequences to index a 1", 1998.)
+ */
+static const uint8_t weir_bit_of[64] = {
+	0,  1,	2,  53, 3,  7,	54, 27, 4,  38, 41, 8,	34, 55, 48, 28, 62, 5,	39, 46, 44, 42,
+	22, 9,	24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
+	23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,
+};
+
+static __always_inline uint32_t weir_lowest_bit(uint64_t word)
+{
+	return weir_bit_of[((word & (0 - word)) * 0x022fdd63cc95386dULL) >> 58 & 63];
+}
+
 static __always_inline void weir_match_row(struct weir_context *context, uint32_t row)
 {
 	uint32_t key = context->generation * WEIR_ROWS + row;
@@ -73,9 +88,11 @@ static __always_inline void weir_match(struct weir_context *context,
 {
 	const struct weir_packet *packet = &context->packet;
 	uint32_t dimensions = head->dimensions;
-	uint32_t row;
+	uint32_t hook = context->hook, row;
 
-	context->limits = head->hooks[context->hook];
+	if (hook >= WEIR_HOOKS)
+		return;
+	context->limits = head->hooks[hook];
 	if (!dimensions)
 		return;
 	weir_match_upper(context, dimensions);

@@ -8,21 +8,64 @@
 #include "admit.bpf.h"
 #include "clock.bpf.h"
 #include "event.bpf.h"
+#include "lists.bpf.h"
 #include "match.bpf.h"
 
-static __always_inline uint32_t weir_interface_slot(uint32_t ifindex)
+/*
+ * In generic mode the stack may hand over many packets of a flow as one frame and not say so.
+ * One that is longer than the wire carries is cut up in thought, each part with its headers.
+ */
+static __always_inline void weir_count_segments(struct weir_packet *packet, uint32_t frame_bytes)
 {
-	uint32_t key = ifindex & (WEIR_INTERFACE_LINES - 1);
-	const struct weir_interface_line *line = bpf_map_lookup_elem(&weir_interfaces, &key);
+	uint32_t payload, part;
 
-	if (!line)
-		return 0;
-	return (line->ifindex[0] == ifindex ? line->slot[0] : line->slot[1]) &
-	       (WEIR_INTERFACES_MAX - 1);
+	if (packet->header_bytes >= frame_bytes || packet->header_bytes >= packet->bytes)
+		return;
+	payload = packet->bytes - packet->header_bytes;
+	part = frame_bytes - packet->header_bytes;
+	packet->packets = (payload + part - 1) / part;
+	packet->bytes = payload + packet->packets * packet->header_bytes;
 }
 
-/* Whether one limit lets the packet pass; counts it at that limit. */
-__noinline int weir_limit_passes(struct weir_context *context, uint32_t index)
+static __always_inline void weir_find_interface(struct weir_context *context)
+{
+	uint32_t key = context->ifindex & (WEIR_INTERFACE_LINES - 1), frame_bytes;
+	const struct weir_interface_line *line = bpf_map_lookup_elem(&weir_interfaces, &key);
+	bool second;
+
+	context->interface = 0;
+	if (!line)
+		return;
+	second = line->ifindex[0] != context->ifindex;
+	context->interface = (second ? line->slot[1] : line->slot[0]) & (WEIR_INTERFACES_MAX - 1);
+	frame_bytes = second ? line->frame_bytes[1] : line->frame_bytes[0];
+	if (context->hook == WEIR_HOOK_XDP && frame_bytes && context->packet.bytes > frame_bytes)
+		weir_count_segments(&context->packet, frame_bytes);
+}
+
+static __always_inline void weir_count_passed(struct weir_totals *totals,
+					      const struct weir_packet *packet)
+{
+	totals->passed_packets += packet->packets;
+	totals->passed_bytes += packet->bytes;
+}
+
+static __always_inline int weir_answer_of(struct weir_context *context,
+					  const struct weir_limit *limit, uint32_t index,
+					  uint32_t mode)
+{
+	if (limit->flags & WEIR_LIMIT_BLOCK)
+		return WEIR_REFUSED;
+	if (limit->flags & WEIR_LIMIT_UNLIMITED)
+		return WEIR_ADMITTED;
+	return weir_admit(context, limit, index, mode);
+}
+
+/*
+ * One matching limit in one of the modes of enum weir_mode; 1: as far as it goes, the packet
+ * passes. A refusal is counted at the limit, a passage only when it is taken for good.
+ */
+__noinline int weir_limit_step(struct weir_context *context, uint32_t index, uint32_t mode)
 {
 	struct weir_totals *totals;
 	struct weir_limit *limit;
@@ -35,60 +78,175 @@ __noinline int weir_limit_passes(struct weir_context *context, uint32_t index)
 	if (!limit)
 		return 1;
 	totals = weir_totals_at(context, limit);
-	if (!totals)
+	if (!totals || (mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR))
 		return 1;
 	packets = context->packet.packets;
-	answer = weir_bucket_take_packet(context, limit, index);
-	if (answer == WEIR_UNTRACKED) {
-		totals->untracked_packets += packets;
-		answer = limit->flags & WEIR_LIMIT_UNTRACKED_DROPS ? WEIR_REFUSED : WEIR_ADMITTED;
-	}
-	totals->new_keys += answer == WEIR_NEW;
-	totals->contended_packets += answer == WEIR_AGAIN;
-	if (answer <= WEIR_NEW) {
-		totals->passed_packets += packets;
-		totals->passed_bytes += context->packet.bytes;
+	answer = weir_answer_of(context, limit, index, mode);
+	if (mode == WEIR_BACK) {
+		totals->passed_packets -= packets;
+		totals->passed_bytes -= context->packet.bytes;
 		return 1;
 	}
+	if (answer == WEIR_UNTRACKED) {
+		answer = limit->flags & WEIR_LIMIT_UNTRACKED_DROPS ? WEIR_REFUSED : WEIR_ADMITTED;
+		if (mode == WEIR_TAKE || answer == WEIR_REFUSED)
+			totals->untracked_packets += packets;
+	}
+	if (answer <= WEIR_NEW) {
+		if (mode == WEIR_TAKE) {
+			totals->new_keys += answer == WEIR_NEW;
+			weir_count_passed(totals, &context->packet);
+		}
+		return 1;
+	}
+	totals->contended_packets += answer == WEIR_AGAIN ? packets : 0;
+	totals->banned_packets += answer == WEIR_BANNED ? packets : 0;
 	if (limit->flags & WEIR_LIMIT_MONITOR) {
 		totals->would_refuse_packets += packets;
 		return 1;
 	}
+	if (limit->ban_after && !weir_ban_strike(context))
+		totals->unbanned_packets += packets;
 	totals->refused_packets += packets;
 	totals->refused_bytes += context->packet.bytes;
 	context->refused_by = limit->slot;
 	return 0;
 }
 
+/* ---- several limits: check all, then take from all, give back on a lost race ---- */
+
+/* The next limit of context->left: 1 where there is none, or where it refuses. */
+static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_context **pointer)
+{
+	struct weir_context *context = *pointer;
+	uint32_t index, word;
+	uint64_t left;
+
+	for (word = 0; word < WEIR_BITMAP_WORDS - 1; word++)
+		if (context->left.word[word])
+			break;
+	left = context->left.word[word];
+	if (!left)
+		return 1;
+	index = word * 64 + weir_lowest_bit(left);
+	if (!weir_limit_step(context, index, context->mode))
+		return 1;
+	context->left.word[word] = left & (left - 1);
+	context->done.word[word] |= left & (0 - left);
+	return 0;
+}
+
+/* Whether all matching limits pass in this mode. */
+static __noinline bool weir_walk(struct weir_context *context, uint32_t limits, uint32_t mode)
+{
+	context->mode = mode;
+	bpf_loop(limits + 1, weir_walk_turn, &context, 0);
+	return !weir_bitmap_any(&context->left);
+}
+
+static __always_inline bool weir_several_pass(struct weir_context *context, uint32_t limits)
+{
+	context->left = context->limits;
+	if (!weir_walk(context, limits, WEIR_CHECK))
+		return false;
+	context->left = context->limits;
+	context->done = (struct weir_bitmap){ 0 };
+	if (weir_walk(context, limits, WEIR_TAKE))
+		return true;
+	context->left = context->done;
+	weir_walk(context, limits, WEIR_BACK);
+	return false;
+}
+
+/* The index of the only limit that matches, or WEIR_LIMITS_MAX where there are several. */
+static __always_inline uint32_t weir_only_limit(const struct weir_bitmap *bitmap)
+{
+	uint32_t words = 0, word = 0;
+
+	for (uint32_t i = 0; i < WEIR_BITMAP_WORDS; i++) {
+		if (!bitmap->word[i])
+			continue;
+		words++;
+		word = i;
+	}
+	if (words != 1 || bitmap->word[word] & (bitmap->word[word] - 1))
+		return WEIR_LIMITS_MAX;
+	return word * 64 + weir_lowest_bit(bitmap->word[word]);
+}
+
+static __always_inline int weir_limits_pass(struct weir_context *context, uint32_t limits)
+{
+	uint32_t only = weir_only_limit(&context->limits);
+
+	return only < WEIR_LIMITS_MAX ? weir_limit_step(context, only, WEIR_TAKE) :
+					weir_several_pass(context, limits);
+}
+
+/* The allow and deny lists; the path that counts it, or WEIR_PATH_LIMITS where unlisted. */
+static __always_inline enum weir_path weir_listed(struct weir_context *context)
+{
+	const struct weir_packet *packet = &context->packet;
+	const struct weir_lists_live *live;
+	uint32_t zero = 0;
+
+	live = bpf_map_lookup_elem(&weir_lists_live, &zero);
+	if (!live || !live->used)
+		return WEIR_PATH_LIMITS;
+	context->now_ns = weir_now_ns();
+	if (weir_lists_used(packet, live->used, WEIR_LIST_ALLOW4, WEIR_LIST_ALLOW6) &&
+	    weir_is_allowed(packet, context->now_ns))
+		return WEIR_PATH_ALLOWED;
+	if (weir_lists_used(packet, live->used, WEIR_LIST_DENY4, WEIR_LIST_DENY6) &&
+	    weir_is_denied(packet, context->now_ns))
+		return WEIR_PATH_DENIED;
+	return WEIR_PATH_LIMITS;
+}
+
+static __always_inline int weir_refuse(struct weir_context *context, enum weir_path path,
+				       uint64_t sample_ns)
+{
+	weir_count_path(context, path);
+	weir_event_refused(context, sample_ns, context->refused_by, 0);
+	return 0;
+}
+
+static __always_inline int weir_pass(struct weir_context *context, enum weir_path path)
+{
+	weir_count_path(context, path);
+	return 1;
+}
+
 /* 1: pass, 0: refuse. context->packet is parsed. */
-static __always_inline int weir_process(struct weir_context *context, enum weir_parsed parsed)
+static __always_inline int weir_process(struct weir_context *context, int parsed)
 {
 	uint32_t zero = 0;
 	const struct weir_switch *active = bpf_map_lookup_elem(&weir_switch, &zero);
 	const struct weir_policy_head *head;
+	enum weir_path listed;
 
-	context->interface = weir_interface_slot(context->ifindex);
-	if (parsed != WEIR_PARSED || !active) {
-		weir_count_path(context, parsed == WEIR_EXEMPT ? WEIR_PATH_EXEMPT :
-					 parsed == WEIR_NOT_IP ? WEIR_PATH_NOT_IP :
-								 WEIR_PATH_MALFORMED);
-		return 1;
-	}
+	weir_find_interface(context);
+	if (parsed != WEIR_PARSED || !active)
+		return weir_pass(context, parsed == WEIR_EXEMPT ? WEIR_PATH_EXEMPT :
+					  parsed == WEIR_NOT_IP ? WEIR_PATH_NOT_IP :
+								  WEIR_PATH_MALFORMED);
 	context->generation = active->generation & 1;
 	head = bpf_map_lookup_elem(&weir_policy, &context->generation);
 	if (!head)
 		return 1;
-	weir_match(context, head);
-	if (!weir_bitmap_any(&context->limits)) {
-		weir_count_path(context, WEIR_PATH_UNMATCHED);
-		return 1;
+	listed = weir_listed(context);
+	if (listed == WEIR_PATH_ALLOWED)
+		return weir_pass(context, WEIR_PATH_ALLOWED);
+	if (listed == WEIR_PATH_DENIED) {
+		context->refused_by = WEIR_NO_LIMIT;
+		return weir_refuse(context, WEIR_PATH_DENIED, head->sample_ns);
 	}
-	context->now_ns = weir_now_ns();
+	weir_match(context, head);
+	if (!weir_bitmap_any(&context->limits))
+		return weir_pass(context, WEIR_PATH_UNMATCHED);
+	if (!context->now_ns)
+		context->now_ns = weir_now_ns();
 	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
-	weir_count_path(context, WEIR_PATH_LIMITS);
-	if (weir_limit_passes(context, 0))
-		return 1;
-	weir_count_path(context, WEIR_PATH_REFUSED);
-	weir_event_refused(context, head->sample_ns, context->refused_by, 0);
-	return 0;
+	if (weir_limits_pass(context, head->limits))
+		return weir_pass(context, WEIR_PATH_LIMITS);
+	return weir_refuse(context, WEIR_PATH_REFUSED, head->sample_ns);
 }

@@ -102,7 +102,7 @@ limiters_are_whole() {
 
   for name in bucket sliding period gate; do
     [ -f "include/weir/$name.h" ] || continue
-    grep -rqs "weir/$name\.h" bpf || continue
+    grep -rqsE "weir/$name\.h|\bweir_${name}_" bpf || continue
     for want in "tests/unit/test_$name.c" "tests/kernel/test_$name.c"; do
       [ -f "$want" ] || echo "include/weir/$name.h:1: limiter without $want"
     done

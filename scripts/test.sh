@@ -151,10 +151,13 @@ run_unit() {
   run_programs unit
 }
 
+# A file a primitive, each one test.
 run_vectors() {
-  local program=build/tests/replay-vectors folder=tests/vectors
+  local program=build/tests/replay-vectors file one_test=1
 
-  [ ! -x "$program" ] || run_part vectors "$program" "$folder"
+  for file in tests/vectors/*.txt; do
+    [ ! -f "$file" ] || run_part "vectors/$(basename "$file" .txt)" "$program" "$file"
+  done
 }
 
 run_kernel() {

@@ -16,9 +16,12 @@
 #include <stdint.h>
 
 #include "bucket.h"
+#include "gate.h"
 #include "key.h"
 #include "ledger.h"
 #include "match.h"
+#include "period.h"
+#include "sliding.h"
 
 /* Changed whenever the layout of a pinned map does. Another one found in a pin is refused. */
 #define WEIR_ABI_VERSION 1
@@ -48,13 +51,6 @@ struct weir_switch {
 	struct weir_shape shape;
 };
 
-enum weir_policy_flag {
-	WEIR_POLICY_ALLOW4 = 1 << 0, /* the list is not empty */
-	WEIR_POLICY_ALLOW6 = 1 << 1,
-	WEIR_POLICY_DENY4 = 1 << 2,
-	WEIR_POLICY_DENY6 = 1 << 3,
-};
-
 /* Map `weir_policy`, an entry a generation. */
 struct weir_policy_head {
 	uint32_t dimensions; /* enum weir_dimension */
@@ -65,9 +61,24 @@ struct weir_policy_head {
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
 
-/* Map `weir_lists_live`, one entry: which lists have anything in them. Outside generations. */
+/*
+ * The lists are outside the generations: single entries come and go. Each is an LPM trie
+ * (weir_allow4, weir_allow6, weir_deny4, weir_deny6) of prefix -> when it expires, in
+ * nanoseconds since boot.
+ */
+#define WEIR_LIST_MAX (1 << 20)
+#define WEIR_LIST_FOREVER 0ULL
+
+enum weir_list_bit {
+	WEIR_LIST_ALLOW4 = 1 << 0,
+	WEIR_LIST_ALLOW6 = 1 << 1,
+	WEIR_LIST_DENY4 = 1 << 2,
+	WEIR_LIST_DENY6 = 1 << 3,
+};
+
+/* Map `weir_lists_live`, one entry. An empty list costs the packets nothing. */
 struct weir_lists_live {
-	uint32_t flags; /* enum weir_policy_flag */
+	uint32_t used; /* enum weir_list_bit: which have anything in them */
 	uint32_t reserved;
 };
 
@@ -108,9 +119,18 @@ struct weir_limit {
 	uint32_t mask6[4];
 	union {
 		struct weir_bucket_conf bucket;
+		struct weir_sliding_conf sliding; /* ticks */
+		struct weir_period_conf period;	  /* ticks */
+		struct weir_gate_conf gate;
 		uint64_t words[4];
 	};
-	uint64_t reserved2[7];
+	uint32_t own_sets; /* of its own ledger: a power of two; 0: the shared one */
+	uint32_t reserved2;
+	uint64_t ban_ticks;	   /* how long a ban lasts; 0: none */
+	uint64_t ban_window_ticks; /* ban_after refusals in this time earn one */
+	uint32_t ban_after;
+	uint32_t reserved3;
+	uint64_t reserved4[3];
 };
 _Static_assert(sizeof(struct weir_limit) == 128, "two cache lines");
 _Static_assert(offsetof(struct weir_limit, bucket) == 40, "no hidden padding");
@@ -126,6 +146,22 @@ struct weir_label {
 
 /* ---- state ---- */
 
+/*
+ * Map `weir_leases`: [cpu][slot]. For limits with one key for all: tokens that this CPU has
+ * already paid for in the ledger, taken in one batch after it lost a race there.
+ */
+struct weir_lease {
+	uint64_t left_ticks;
+	uint64_t expires_ticks; /* what is left then goes back to the ledger */
+	uint32_t revision;
+	uint32_t reserved;
+	uint64_t reserved2;
+};
+_Static_assert(sizeof(struct weir_lease) == 32, "two to a cache line");
+
+#define WEIR_LEASE_NS 1000000ULL /* how long a lease lasts */
+#define WEIR_LEASE_SHARE 100	  /* all CPUs' leases together: at most burst / this */
+
 /* Map `weir_keys`: whose place it is, for display; index: set * WEIR_WAYS + way. */
 struct weir_key_record {
 	uint32_t address[4]; /* the source, or the destination where the key has no source */
@@ -136,6 +172,36 @@ struct weir_key_record {
 	uint16_t destination_port;
 };
 _Static_assert(sizeof(struct weir_key_record) == 24, "8 to go with 16 of address");
+
+/*
+ * A limit that is sliding, or keyed by flow, has a ledger and key records of its own, as large
+ * as it says, and a sliding one rings: maps within `weir_own_ledgers`, `weir_own_keys` (struct
+ * weir_own_record) and `weir_rings`, by slot. A ring is capacity stamps; the one of a place
+ * begins at place * capacity.
+ */
+struct weir_own_record {
+	struct weir_key_record key;
+	uint32_t peer[4];
+};
+
+/*
+ * Map `weir_bans`, by tag: keys that earned a ban from a limit. A hash that is never evicted;
+ * when it is full, nobody new is banned (weir_totals.unbanned_packets counts it).
+ */
+struct weir_ban {
+	uint64_t until_ticks;
+	struct weir_key_record key;
+	uint32_t peer[4]; /* the destination of a flow */
+};
+_Static_assert(sizeof(struct weir_ban) == 48, "no hidden padding");
+
+#define WEIR_BANS_MAX 65536
+
+/* Map `weir_strikes`, by tag: the refusals that may earn one. Least recently used goes first. */
+struct weir_strikes {
+	uint64_t since_ticks;
+	uint64_t count;
+};
 
 /* ---- totals ---- */
 
@@ -149,19 +215,22 @@ struct weir_totals {
 	uint64_t untracked_packets;    /* newcomers that found no place in the ledger */
 	uint64_t contended_packets;    /* refused because others were faster 4 times */
 	uint64_t new_keys;
+	uint64_t banned_packets;   /* refused because of a ban; in refused_packets too */
+	uint64_t unbanned_packets; /* would have earned a ban, but weir_bans is full */
+	uint64_t reserved[6];
 };
-_Static_assert(sizeof(struct weir_totals) == 64, "one cache line");
+_Static_assert(sizeof(struct weir_totals) == 128, "two cache lines");
 
 /* Why a frame was handled as it was, without or before any limit. */
 enum weir_path {
-	WEIR_PATH_LIMITS,    /* went through the limits */
+	WEIR_PATH_LIMITS,    /* passed every limit that matches */
 	WEIR_PATH_UNMATCHED, /* an IP packet that no limit matches */
 	WEIR_PATH_ALLOWED,   /* on the allow list */
 	WEIR_PATH_DENIED,    /* on the deny list */
 	WEIR_PATH_EXEMPT,    /* ARP, neighbour discovery */
 	WEIR_PATH_NOT_IP,
 	WEIR_PATH_MALFORMED,
-	WEIR_PATH_REFUSED, /* of the frames above: refused by a limit */
+	WEIR_PATH_REFUSED, /* by a limit */
 	WEIR_PATHS,
 };
 
@@ -172,11 +241,16 @@ struct weir_traffic {
 };
 _Static_assert(sizeof(struct weir_traffic) == 128, "two cache lines");
 
-/* Map `weir_interfaces`: ifindex -> slot, two to a line of a direct-mapped table. */
+/*
+ * Map `weir_interfaces`: ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is
+ * the longest frame of the wire (MTU and link header, VLAN tags included): what the stack hands
+ * to generic XDP above that is several packets in one, and is counted as so many. 0: don't.
+ */
 #define WEIR_INTERFACE_LINES 1024
 struct weir_interface_line {
 	uint32_t ifindex[2];
 	uint32_t slot[2];
+	uint32_t frame_bytes[2];
 };
 
 /* Map `weir_sampler`: [cpu]. */

@@ -15,6 +15,10 @@
  * thread at a time; the exceptions are the pure steps over one word (weir_bucket_step,
  * weir_gate_step, weir_gate_back), made for compare-and-swap.
  *
+ * The references' entries are marked `seed:` where they are declared; `@moondate.Span` is an
+ * int64_t of nanoseconds with _ns in its name, None is NULL or false, and what derives Eq or
+ * Debug there is plain data here.
+ *
  * Bad input is defined and never traps: a NULL object admits nothing and reads as zero (each
  * header says what else), NaN is named where a double is taken.
  */

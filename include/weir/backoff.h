@@ -25,8 +25,8 @@ enum weir_jitter_kind {
 	WEIR_JITTER_EQUAL,	  /* seed: Jitter::Equal; uniform over [ceiling / 2, ceiling] */
 	WEIR_JITTER_DECORRELATED, /* seed: Jitter::Decorrelated; uniform over
 				   * [base, previous * 3], held to the cap */
-	WEIR_JITTER_SPREAD,	  /* seed: Jitter::Spread; ceiling * [1 - fraction, 1 + fraction]:
-				   * may pass the cap by the fraction */
+	WEIR_JITTER_SPREAD,	  /* seed: Jitter::Spread; ceiling * [1 - f, 1 + f]: may
+				   * pass the cap by the fraction */
 };
 
 struct weir_jitter {

@@ -104,9 +104,10 @@ static inline uint64_t weir_bucket_wait(uint64_t tat, const struct weir_bucket_c
 WEIR_API_BEGIN
 
 /*
- * Fill a configuration for the kernel side (and only for it: weir_bucket_new needs none). Refused: a rate, burst or grain that is not a
- * number above zero (-EINVAL), a burst that takes longer than 2 years to refill or a rate
- * that 1/16 ns can't tell from another (-ERANGE).
+ * Fill a configuration for the kernel side (and only for it: weir_bucket_new needs none).
+ * Refused: a rate, burst or grain that is not a number above zero (-EINVAL); a burst that takes
+ * longer than 2 years to refill, or more than 2e9 takes of the grain a second, which 1/16 ns is
+ * too coarse for (-ERANGE).
  *
  * @rate   tokens a second
  * @burst  the most the bucket holds, in tokens; under the grain it is raised to that
@@ -115,8 +116,7 @@ WEIR_API_BEGIN
  *         although each cost is rounded up to the tick: burst_ticks has room for that, under
  *         a tick a take.
  */
-int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double burst,
-			  uint32_t grain);
+int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double burst, uint32_t grain);
 
 /*
  * The plain face. It runs weir_bucket_step in a unit of time of this bucket's own, in which

@@ -17,7 +17,7 @@ struct weir_front_slot {
 	uint64_t tag;	    /* 0: empty */
 	uint64_t seen;	    /* ticks: a lower bound of the TAT, or refused until */
 	uint64_t refused;   /* counted here, not yet in the ledger */
-	uint32_t place;	    /* the key's place in the ledger: set * WEIR_WAYS + way */
+	uint32_t place;	    /* the key's place in the ledger: see weir_front_place */
 	uint32_t revision;  /* of the limit, at the refusal */
 };
 _Static_assert(sizeof(struct weir_front_slot) == 32, "two slots a cache line");
@@ -35,4 +35,22 @@ static inline bool weir_front_refuses(uint64_t seen, uint64_t now_ticks, uint64_
 	uint64_t latest = now_ticks + burst_ticks;
 
 	return seen <= latest && seen + cost > latest;
+}
+
+/* Whether a period or a sliding window refuses for certain: it is full until `seen`. */
+static inline bool weir_front_refuses_until(uint64_t seen, uint64_t now_ticks)
+{
+	return now_ticks < seen;
+}
+
+/*
+ * A place as a slot remembers it: set * WEIR_WAYS + way in the ledger that all share, or in
+ * the own ledger of the limit in a slot of the totals, which has at most 2^23 places.
+ */
+#define WEIR_FRONT_OWN (1U << 31)
+#define WEIR_OWN_PLACES_MAX (1U << 23)
+
+static inline uint32_t weir_front_place(uint32_t place, bool own, uint32_t slot)
+{
+	return own ? WEIR_FRONT_OWN | (slot & 0xff) << 23 | place : place;
 }

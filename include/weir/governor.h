@@ -116,10 +116,10 @@ struct weir_governor {
 	struct weir_governor_control control;
 	struct weir_attempts counted; /* when the window opened */
 	int64_t opened_ns;
-	double offer;	  /* the committed one, as last known or accepted */
-	double unsent;	  /* a push that was not accepted; NaN: none */
-	double last_bad;  /* NaN: none */
-	int32_t streak;	  /* clean windows at or above last_bad */
+	double offer;	 /* the committed one, as last known or accepted */
+	double unsent;	 /* a push that was not accepted; NaN: none */
+	double last_bad; /* NaN: none */
+	int32_t streak;	 /* clean windows at or above last_bad */
 };
 
 /*
@@ -128,14 +128,15 @@ struct weir_governor {
  * @control copied; NULL, or without push and read: the governor's own offer is the committed
  *          one
  *
- * A window over which a push was still unconfirmed says nothing about the offer: it is held
- * and its counts are dropped. An offer that an outside writer committed is logged, and the
- * next step starts from it. A push that was refused is logged and made again at the end of
- * the next window, unless an outside writer was there first.
+ * A window over which a push was still unconfirmed says nothing about the offer: it is held and
+ * its counts are dropped. An offer that an outside writer committed is logged, and the next step
+ * starts from it (an apply that was accepted and then failed looks the same). A push that was
+ * refused is logged and made again at the end of the next window, unless an outside writer was
+ * there first.
  */
 struct weir_governor weir_governor_new(const struct weir_governor_conf *conf,
-				       const struct weir_governor_control *control,
-				       int64_t now_ns, struct weir_attempts counts);
+				       const struct weir_governor_control *control, int64_t now_ns,
+				       struct weir_attempts counts);
 
 /*
  * Call as often as you like. WEIR_DECISION_WAIT before the window is over; else what it

@@ -4,9 +4,10 @@
  *
  * A multilinear hash over 32-bit words with secret odd 64-bit multipliers drawn at load
  * (Carter and Wegman 1979; Lemire and Kaser, "Strongly universal string hashing is fast",
- * 2014), then murmur3's bijective finalizer to spread it over all bits. Two keys that differ
- * in one word never collide; any other two do with probability 2^-33 at the most over the
- * draw of the seeds, whatever an attacker who doesn't know them chooses.
+ * 2014), then murmur3's bijective finalizer to spread it over all bits. Two keys of one limit
+ * collide with probability 2^-32 at the most over the draw of the seeds, whatever an attacker
+ * who doesn't know them chooses; two that differ in one word only by the 2 bits that the tag
+ * gives up, 2^-62.
  */
 #pragma once
 
@@ -36,7 +37,10 @@ static inline uint64_t weir_mix(uint64_t h)
 	return h ^ h >> 33;
 }
 
-/* The tag of a key under a limit's salt: never 0, bit 0 set (see ledger.h). */
+/*
+ * The tag of a key under a limit's salt: bit 0 set, which ledger.h clears in a provisional one,
+ * and bit 1, so that this isn't 0 either: 0 is an empty place.
+ */
 static inline uint64_t weir_key_tag(const struct weir_key *key, uint64_t salt,
 				    const volatile struct weir_seeds *seeds)
 {
@@ -47,13 +51,13 @@ static inline uint64_t weir_key_tag(const struct weir_key *key, uint64_t salt,
 	h += key->destination[0] * seeds->word[4] + key->destination[1] * seeds->word[5] +
 	     key->destination[2] * seeds->word[6] + key->destination[3] * seeds->word[7];
 	h += key->ports * seeds->word[8];
-	return weir_mix(h) | 1;
+	return weir_mix(h) | 3;
 }
 
 /* Which sets of `sets` (a power of two, at least 2) a tag may live in: never the same one. */
 static inline uint32_t weir_tag_first(uint64_t tag, uint32_t sets)
 {
-	return (uint32_t)(tag >> 1) & (sets - 1);
+	return (uint32_t)(tag >> 2) & (sets - 1);
 }
 
 static inline uint32_t weir_tag_second(uint64_t tag, uint32_t sets,

@@ -65,6 +65,12 @@ struct weir_place {
 	uint32_t which; /* 0: the first set, 1: the second */
 };
 
+/* What a newcomer's place begins with: charged with its first packet, so not neutral. */
+struct weir_beginning {
+	uint64_t state;
+	uint64_t passed; /* see place.h */
+};
+
 /*
  * 1 where a == b, without a branch: with one for each of 16 places, the verifier would walk
  * 2^16 paths. Compilers turn the arithmetic back into branches unless they can't see it.
@@ -97,7 +103,11 @@ static inline void weir_set_touch(const struct weir_set *set)
 	(void)weir_once(set->state[0]);
 }
 
-/* The way that holds the tag, or WEIR_NO_WAY. A tag is in a set once. */
+/*
+ * The way that holds the tag, or WEIR_NO_WAY. A tag is in a set once; but the place may go to
+ * another key at any time, and a key that moves meanwhile may be seen twice: look at the tag
+ * again (weir_set_holds) after reading the state.
+ */
 static inline uint32_t weir_set_find(const struct weir_set *set, uint64_t tag)
 {
 	uint64_t way = 0, found = 0;
@@ -110,6 +120,15 @@ static inline uint32_t weir_set_find(const struct weir_set *set, uint64_t tag)
 		found |= match;
 	}
 	return found ? (uint32_t)way : WEIR_NO_WAY;
+}
+
+/*
+ * Whether a state read before this was the tag's. A claim makes the state busy before it
+ * touches the tag, so with the tag in place the state was its own or busy.
+ */
+static inline bool weir_set_holds(const struct weir_set *set, uint32_t way, uint64_t tag)
+{
+	return weir_once(set->tag[way & (WEIR_WAYS - 1)]) == tag;
 }
 
 /* A neutral way or WEIR_NO_WAY, and in *taken how many are not neutral. */
@@ -161,8 +180,8 @@ static inline bool weir_ledger_reserve(const struct weir_place *place, uint64_t 
 }
 
 /*
- * Gives a reserved place back, empty. Its state becomes now, not 0: a taker that still
- * remembers the place with an older neutral state then fails its compare-and-swap.
+ * Gives a reserved place back, empty. Its state becomes just after now, later than any it had
+ * while neutral: a taker that still remembers one of those fails its compare-and-swap.
  */
 static inline void weir_ledger_release(const struct weir_place *place, uint64_t now_ticks)
 {
@@ -171,26 +190,34 @@ static inline void weir_ledger_release(const struct weir_place *place, uint64_t 
 
 	/* A rival may strike out our tag, which makes it 0 too; the swap is for its barrier. */
 	weir_swap(tag, weir_once(*tag), 0);
-	weir_once(place->set->state[way]) = now_ticks;
+	weir_once(place->set->state[way]) = now_ticks + 1;
 }
 
-/* How many places other than ours hold a tag, and the index of the only one. */
+/* What else holds our tag: places other than ours. */
 struct weir_seen {
-	uint64_t count;
-	uint64_t index; /* which * WEIR_WAYS + way */
+	uint64_t confirmed;
+	uint64_t rivals; /* provisional ones */
+	uint64_t index;	 /* of the only rival: which * WEIR_WAYS + way */
 };
 
-/* Off the fast path: rolled up, since unrolled it wants more stack than BPF has. */
+/*
+ * Off the fast path: rolled up, since unrolled it wants more stack than BPF has. Each word is
+ * read once: looking for confirmed and for provisional tags one after the other would miss a
+ * rival that confirms in between.
+ */
 static inline void weir_set_look(const struct weir_set *set, uint64_t tag, uint32_t base,
 				 uint32_t mine, struct weir_seen *seen)
 {
 	WEIR_ROLLED
 	for (uint32_t i = 0; i < WEIR_WAYS; i++) {
-		uint64_t match = weir_equal(weir_once(set->tag[i]), tag) &
+		uint64_t word = weir_once(set->tag[i]);
+		uint64_t match = weir_equal(word | WEIR_TAG_CONFIRMED, tag) &
 				 (weir_equal(base + i, mine) ^ 1);
+		uint64_t rival = match & (word ^ WEIR_TAG_CONFIRMED);
 
-		seen->index |= (0 - match) & (base + i);
-		seen->count += match;
+		seen->confirmed |= match & word;
+		seen->rivals += rival;
+		seen->index |= (0 - rival) & (base + i);
 	}
 }
 
@@ -199,31 +226,30 @@ static inline bool weir_ledger_alone(struct weir_set *first, struct weir_set *se
 				     uint32_t mine, uint64_t tag)
 {
 	uint64_t provisional = tag & ~WEIR_TAG_CONFIRMED;
-	struct weir_seen confirmed = { 0 }, rival = { 0 };
+	struct weir_seen seen = { 0 };
 	struct weir_set *set;
 
-	weir_set_look(first, tag, 0, mine, &confirmed);
-	weir_set_look(second, tag, WEIR_WAYS, mine, &confirmed);
-	weir_set_look(first, provisional, 0, mine, &rival);
-	weir_set_look(second, provisional, WEIR_WAYS, mine, &rival);
-	if (confirmed.count)
+	weir_set_look(first, tag, 0, mine, &seen);
+	weir_set_look(second, tag, WEIR_WAYS, mine, &seen);
+	if (seen.confirmed)
 		return false;
-	if (!rival.count)
+	if (!seen.rivals)
 		return true;
 	/* With several rivals their indexes are merged: step back, one of them goes on. */
-	if (rival.count > 1 || rival.index < mine)
+	if (seen.rivals > 1 || seen.index < mine)
 		return false;
-	set = rival.index < WEIR_WAYS ? first : second;
-	return weir_swap(&set->tag[rival.index & (WEIR_WAYS - 1)], provisional, 0) != tag;
+	set = seen.index < WEIR_WAYS ? first : second;
+	return weir_swap(&set->tag[seen.index & (WEIR_WAYS - 1)], provisional, 0) != tag;
 }
 
 /*
- * Puts a key with its first state and counts into a reserved place. False if the key is found
+ * Puts a key as it begins into a reserved place. False if the key is found
  * elsewhere or a rival was first: the place is then given back and nothing has happened.
  */
-static inline bool weir_ledger_publish(struct weir_set *first, struct weir_set *second,
-				       const struct weir_place *place, uint64_t tag,
-				       uint64_t state, uint64_t now_ticks)
+static inline __attribute__((always_inline)) bool
+weir_ledger_publish(struct weir_set *first, struct weir_set *second,
+		    const struct weir_place *place, uint64_t tag,
+		    const struct weir_beginning *begin, uint64_t now_ticks)
 {
 	uint32_t way = place->way & (WEIR_WAYS - 1);
 	uint64_t provisional = tag & ~WEIR_TAG_CONFIRMED;
@@ -232,10 +258,12 @@ static inline bool weir_ledger_publish(struct weir_set *first, struct weir_set *
 	/* Nobody else writes the tag of a busy place; the swap is for its full barrier. */
 	weir_swap(slot, weir_once(*slot), provisional);
 	if (weir_ledger_alone(first, second, place->which * WEIR_WAYS + way, tag)) {
-		place->set->counts[way] = (struct weir_counts){ .passed = 1 };
-		weir_once(place->set->state[way]) = state;
-		if (weir_swap(slot, provisional, tag) == provisional)
+		place->set->counts[way] = (struct weir_counts){ .passed = begin->passed };
+		if (weir_swap(slot, provisional, tag) == provisional) {
+			/* Last: a place that is not busy may be neutral, and so somebody else's. */
+			weir_once(place->set->state[way]) = begin->state;
 			return true;
+		}
 	}
 	weir_ledger_release(place, now_ticks);
 	return false;

@@ -22,10 +22,10 @@
 #include <stdint.h>
 
 struct weir_period_conf {
-	uint64_t period;  /* above 0 */
-	uint64_t phase;	  /* below period; where a multiple of it on the wall clock falls */
-	uint32_t quota;	  /* 0 admits nothing */
-	uint8_t align;	  /* 0 or 1 */
+	uint64_t period; /* above 0 */
+	uint64_t phase;	 /* below period; where a multiple of it on the wall clock falls */
+	uint32_t quota;	 /* 0 admits nothing */
+	uint8_t align;	 /* 0 or 1 */
 	uint8_t pad[3];
 };
 
@@ -34,11 +34,15 @@ struct weir_period_state {
 	uint64_t count; /* admitted in the open period */
 };
 
-/* seed: Quota, Quota::Under, Quota::Hit, Quota::Over. The event that hits is still admitted. */
+/*
+ * Where a period stands after an event.
+ *
+ * seed: Quota
+ */
 enum weir_quota {
-	WEIR_QUOTA_UNDER,
-	WEIR_QUOTA_HIT,
-	WEIR_QUOTA_OVER,
+	WEIR_QUOTA_UNDER, /* seed: Quota::Under */
+	WEIR_QUOTA_HIT,	  /* seed: Quota::Hit; exactly on it: still admitted, the last one */
+	WEIR_QUOTA_OVER,  /* seed: Quota::Over; not admitted */
 };
 
 /* When a period that opened now would end. */

@@ -29,7 +29,7 @@ WEIR_API_BEGIN
  * seed: Shed
  */
 struct weir_shed {
-	int32_t size;	    /* seed: Shed.size; buckets in the window, under one raised to one */
+	int32_t size;	    /* seed: Shed.size; buckets in the window, at least one */
 	int64_t window_ns;  /* seed: Shed.window; how far back it reaches */
 	int32_t cpu;	    /* seed: Shed.cpu; thousandths at and above which the CPU is hot; at
 			     * 1000 or more there is no scale: floor when hot, else 1 */

@@ -14,7 +14,9 @@
  * Units. Instants and lengths are in any one unit that the caller keeps to, below 2^64 - 1.
  * Instants handed to one ring must not decrease; what a clock decreases by, the window may be
  * longer or shorter by for the events in question. capacity >= quota lets a live change of
- * the quota act at once and exactly: nothing is laid out anew.
+ * the quota act at once and exactly: nothing is laid out anew. A changed window does too, but
+ * for expiry, which is of the window at the time of the event: after a window was lengthened,
+ * a state may count as empty before it is.
  *
  * Thread use: one writer at a time (the kernel side holds the set's spin lock).
  */

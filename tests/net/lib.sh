@@ -119,9 +119,8 @@ need_root() {
 # --- the lab --------------------------------------------------------------------------------
 
 # lab_make [CLIENTS]: both namespaces, the pair, addresses, routes. CLIENTS is 4, at most 200.
+# What can't be made ends the test.
 lab_make() {
-  local clients=${1:-4} i mac_s mac_c
-
   need_root
   need ip iproute2
   need jq
@@ -130,12 +129,24 @@ lab_make() {
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
   LAB_MADE=1
-  LAB_DIR=$(mktemp -d "${TMPDIR:-/tmp}/weir-$$-XXXXXX")
-  mkdir "$LAB_DIR/bpf"
-  mount -t bpf "weir-$$" "$LAB_DIR/bpf"
-  ip netns add "$LAB_NS_S"
-  ip netns add "$LAB_NS_C"
-  lab_make_link
+  LAB_DIR=$(mktemp -d "${TMPDIR:-/tmp}/weir-$$-XXXXXX") || exit 2
+  (
+    set -e
+    mkdir "$LAB_DIR/bpf"
+    mount -t bpf "weir-$$" "$LAB_DIR/bpf"
+    ip netns add "$LAB_NS_S"
+    ip netns add "$LAB_NS_C"
+    lab_make_link
+    lab_make_addresses "${1:-4}"
+  )
+  # shellcheck disable=SC2181 # in a condition, set -e would not hold inside
+  [ $? = 0 ] || { echo "lab: can't make the namespaces: see above" >&2; exit 2; }
+}
+
+# lab_make_addresses CLIENTS: on both sides, with the neighbours and routes of the drawing.
+lab_make_addresses() {
+  local clients=$1 i mac_s mac_c
+
   mac_s=$(lab_mac s)
   mac_c=$(lab_mac c)
   {
@@ -158,10 +169,17 @@ lab_make() {
   } | ip -n "$LAB_NS_C" -batch -
 }
 
-# The pair alone: tests that delete the interface make it again with this (and new addresses).
+# The pair alone. A test that deletes it makes it again by this and lab_make_addresses.
+# A queue for every CPU (8 at most), as a NIC with receive-side scaling has: one source's flows
+# (flood's ports=N) meet weir on several CPUs at once, and the rings of 256 hold more.
 lab_make_link() {
-  ip -n "$LAB_NS_S" link add name "$LAB_IF_S" type veth \
-    peer name "$LAB_IF_C" netns "$LAB_NS_C"
+  local queues
+
+  queues=$(nproc)
+  [ "$queues" -le 8 ] || queues=8
+  ip -n "$LAB_NS_S" link add name "$LAB_IF_S" numtxqueues "$queues" numrxqueues "$queues" \
+    type veth peer name "$LAB_IF_C" numtxqueues "$queues" numrxqueues "$queues" \
+    netns "$LAB_NS_C"
   ip -n "$LAB_NS_S" link set "$LAB_IF_S" addrgenmode none up
   ip -n "$LAB_NS_C" link set "$LAB_IF_C" addrgenmode none up
   ip -n "$LAB_NS_S" link set lo up
@@ -192,6 +210,11 @@ lab_mac() {
 
   [ "$1" = s ] || dev=$LAB_IF_C
   ip -n "$(lab_ns "$1")" -j link show "$dev" | jq -r '.[0].address'
+}
+
+# Packets that the pair itself lost on the way to the server: its ring was full. Not weir's.
+lab_link_drops() {
+  ip -n "$LAB_NS_C" -s -j link show "$LAB_IF_C" | jq '.[0].stats64.tx.dropped'
 }
 
 # --- processes of the lab -------------------------------------------------------------------

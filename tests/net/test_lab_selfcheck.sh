@@ -177,6 +177,13 @@ test_verdicts() {
     "$(tail -n 1 <<<"$line")" "$((LAB_PASSED + 1)) $((LAB_FAILED + 4))"
 }
 
+# The set-up runs under set -e: a step that fails must end the test, not be passed over.
+test_unmakeable() {
+  # shellcheck disable=SC2016 # for the child
+  expect_exit "a lab that can't be made ends the test" 2 "can't make the namespaces" \
+    bash -c '. "$0"; mount() { return 1; }; lab_make; echo made' "$LAB_ROOT/tests/net/lib.sh"
+}
+
 if [ "${1:-}" = --victim ]; then
   victim "$2" "$3"
   exit
@@ -184,6 +191,7 @@ fi
 lab_make 4
 test_verdicts
 test_refusals
+test_unmakeable
 test_rate_and_counts
 test_flows_and_families
 test_other_bucket_and_drops

@@ -73,6 +73,9 @@ test_layers() {
   red "no .c is included from a header" user/lib/x.h:2
   rm "$tree/tests/kernel/test_bucket.c"
   red "$whole" include/weir/bucket.h:1
+  rm "$tree/tests/unit/test_bucket.c"
+  put bpf/admit.bpf.h 'weir_bucket_step(tat);'
+  red "$whole" include/weir/bucket.h:1
   put docs/limiters.md '## Sliding' 'the bucket is elsewhere'
   red "$whole" include/weir/bucket.h:1
   rm "$tree/tests/kernel/test_bucket.c"

@@ -330,12 +330,14 @@ static void report(bool final)
 	}
 	printf("{\"final\":%s,\"elapsed_s\":%.3f,\"sent\":%" PRIu64 ",\"answered\":%" PRIu64
 	       ",\"lost\":%" PRIu64 ",\"lost_percent\":%.4f,\"duplicates\":%" PRIu64
-	       ",\"errors\":%" PRIu64, final ? "true" : "false",
-	       (double)(tool_now_ns() - client.start_ns) / 1e9, sent, answered, sent - answered,
+	       ",\"errors\":%" PRIu64,
+	       final ? "true" : "false", (double)(tool_now_ns() - client.start_ns) / 1e9, sent,
+	       answered, sent - answered,
 	       sent ? 100.0 * (double)(sent - answered) / (double)sent : 0.0, duplicates, errors);
 	printf(",\"latency_us\":{\"p50\":%" PRIu64 ",\"p90\":%" PRIu64 ",\"p99\":%" PRIu64
-	       ",\"max\":%" PRIu64 "},\"per_source\":{", latency_us(answered, 500),
-	       latency_us(answered, 900), latency_us(answered, 990), client.latency_max_us);
+	       ",\"max\":%" PRIu64 "},\"per_source\":{",
+	       latency_us(answered, 500), latency_us(answered, 900), latency_us(answered, 990),
+	       client.latency_max_us);
 	for (unsigned int i = 0; i < client.source_count; i++)
 		printf("%s\"%s\":{\"sent\":%" PRIu64 ",\"answered\":%" PRIu64 "}", i ? "," : "",
 		       tool_address_text(&client.sources[i].addr, text), client.sources[i].sent,

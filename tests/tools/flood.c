@@ -20,7 +20,7 @@
 #define FLOWS_MAX 16
 #define CPUS_MAX 64
 #define BATCH 64
-#define RATE_MAX 20000000ULL /* RATE_MAX * TOOL_SECONDS_MAX * 1e9 stays below 2^64 */
+#define RATE_MAX 20000000ULL  /* RATE_MAX * TOOL_SECONDS_MAX * 1e9 stays below 2^64 */
 #define GRACE_NS 100000000ULL /* how long after its end a late flow may still catch up */
 
 static const char usage[] =
@@ -68,7 +68,8 @@ static void parse_mac(const char *text, uint8_t mac[6])
 	int used = 0;
 
 	if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx%n", &mac[0], &mac[1], &mac[2], &mac[3],
-		   &mac[4], &mac[5], &used) != 6 || text[used])
+		   &mac[4], &mac[5], &used) != 6 ||
+	    text[used])
 		die(TOOL_USAGE, "mac '%s': give six bytes as 02:00:00:00:00:01", text);
 }
 

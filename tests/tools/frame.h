@@ -22,7 +22,7 @@ struct frame_spec {
 	uint16_t tags[FRAME_TAGS_MAX];
 	unsigned int tag_count;
 	uint16_t from_port, to_port;
-	uint8_t protocol; /* IPPROTO_UDP or IPPROTO_TCP */
+	uint8_t protocol;  /* IPPROTO_UDP or IPPROTO_TCP */
 	unsigned int size; /* 0: a TCP SYN without payload, for UDP that or 60 */
 };
 

@@ -13,7 +13,7 @@
 #include "vector-values.h"
 #include "weir/weir.h"
 
-#define FIELDS_MAX  8
+#define FIELDS_MAX 8
 #define WRONG_SHOWN 20
 
 struct replay {
@@ -38,20 +38,26 @@ struct replay {
 /* The operations: arguments in, answer fields out. False: this one can't be done. */
 typedef bool (*operation)(struct replay *r, const struct value *in, struct value *out);
 
-#define OPERATION(name)                                                                  \
-	static bool name(struct replay *r __attribute__((unused)),                       \
-			 const struct value *in __attribute__((unused)),                 \
+#define OPERATION(name)                                                                            \
+	static bool name(struct replay *r __attribute__((unused)),                                 \
+			 const struct value *in __attribute__((unused)),                           \
 			 struct value *out __attribute__((unused)))
-#define SIMPLE(name, ...)            \
-	OPERATION(name)              \
-	{                            \
-		__VA_ARGS__;         \
-		return true;         \
+/* The calls that are one statement. */
+#define SIMPLE(name, ...)                                                                          \
+	OPERATION(name)                                                                            \
+	{                                                                                          \
+		__VA_ARGS__;                                                                       \
+		return true;                                                                       \
 	}
 
-SIMPLE(window_make, weir_window_free(r->window);
-       r->window = must(weir_window_new((int32_t)in[0].i, in[1].i, in[2].i,
-					sizeof(struct weir_tally), NULL)))
+OPERATION(window_make)
+{
+	weir_window_free(r->window);
+	r->window = must(weir_window_new((int32_t)in[0].i, in[1].i, in[2].i,
+					 sizeof(struct weir_tally), NULL));
+	return true;
+}
+
 SIMPLE(window_width, out[0].i = weir_window_width(r->window))
 SIMPLE(window_size, out[0].i = weir_window_size(r->window))
 SIMPLE(window_add, weir_tally_add(weir_window_slot(r->window, in[0].i), (enum weir_outcome)in[1].i))
@@ -70,15 +76,25 @@ static void list_tally(void *context, const void *bucket)
 }
 SIMPLE(window_each, weir_window_each(r->window, in[0].i, in[1].i, list_tally, &out[0]))
 
-SIMPLE(breaker_make, weir_breaker_free(r->breaker);
-       struct weir_sre sre = { .k = in[0].d, .floor = in[1].d, .protection = in[2].d,
-			       .probe_ns = in[3].i, .size = (int32_t)in[4].i,
-			       .window_ns = in[5].i };
-       r->promises = 0; r->breaker = must(weir_breaker_new(&sre, in[6].i)))
+OPERATION(breaker_make)
+{
+	struct weir_sre sre = { in[0].d, in[1].d, in[2].d, in[3].i, (int32_t)in[4].i, in[5].i };
+
+	weir_breaker_free(r->breaker);
+	r->breaker = must(weir_breaker_new(&sre, in[6].i));
+	r->promises = 0;
+	return true;
+}
+
 SIMPLE(breaker_ratio, out[0].d = weir_breaker_ratio(r->breaker, in[0].i))
-SIMPLE(breaker_allow, struct weir_promise promise;
-       out[0].i = weir_breaker_allow(r->breaker, in[0].i, in[1].d, &promise);
-       r->promises += (uint64_t)out[0].i)
+OPERATION(breaker_allow)
+{
+	struct weir_promise promise;
+
+	out[0].i = weir_breaker_allow(r->breaker, in[0].i, in[1].d, &promise);
+	r->promises += (uint64_t)out[0].i;
+	return true;
+}
 
 static bool settle(struct replay *r, bool (*how)(struct weir_promise *, int64_t), int64_t now_ns)
 {
@@ -89,18 +105,38 @@ static bool settle(struct replay *r, bool (*how)(struct weir_promise *, int64_t)
 	r->promises--;
 	return how(&promise, now_ns);
 }
-OPERATION(breaker_pass) { return settle(r, weir_promise_pass, in[0].i); }
-OPERATION(breaker_fail) { return settle(r, weir_promise_fail, in[0].i); }
+OPERATION(breaker_pass)
+{
+	return settle(r, weir_promise_pass, in[0].i);
+}
+OPERATION(breaker_fail)
+{
+	return settle(r, weir_promise_fail, in[0].i);
+}
 
-SIMPLE(shedder_make, weir_shedder_free(r->shedder);
-       struct weir_shed shed = { .size = (int32_t)in[0].i, .window_ns = in[1].i,
-				 .cpu = (int32_t)in[2].i, .latency_ns = in[3].i, .beta = in[4].d,
-				 .cool_ns = in[5].i, .floor = in[6].d };
-       r->ticket_count = 0; r->shedder = must(weir_shedder_new(&shed, in[7].i)))
-SIMPLE(shedder_allow, size_t n = r->ticket_count;
-       r->tickets = must(realloc(r->tickets, (n + 1) * sizeof(*r->tickets)));
-       bool ok = weir_shedder_allow(r->shedder, in[0].i, (int32_t)in[1].i, &r->tickets[n]);
-       out[0].i = ok ? (int64_t)n : -1; r->ticket_count += ok)
+OPERATION(shedder_make)
+{
+	struct weir_shed shed = { (int32_t)in[0].i, in[1].i, (int32_t)in[2].i, in[3].i,
+				  in[4].d,	    in[5].i, in[6].d };
+
+	weir_shedder_free(r->shedder);
+	r->shedder = must(weir_shedder_new(&shed, in[7].i));
+	r->ticket_count = 0;
+	return true;
+}
+
+OPERATION(shedder_allow)
+{
+	size_t n = r->ticket_count;
+	bool allowed;
+
+	r->tickets = must(realloc(r->tickets, (n + 1) * sizeof(*r->tickets)));
+	allowed = weir_shedder_allow(r->shedder, in[0].i, (int32_t)in[1].i, &r->tickets[n]);
+	r->ticket_count += allowed;
+	out[0].i = allowed ? (int64_t)n : -1;
+	return true;
+}
+
 SIMPLE(shedder_flying, out[0].i = weir_shedder_flying(r->shedder))
 OPERATION(shedder_pass)
 {
@@ -118,8 +154,13 @@ SIMPLE(bucket_take, out[0].i = weir_bucket_take(&r->bucket, in[0].i, in[1].d))
 SIMPLE(bucket_next, out[0].i = weir_bucket_next(&r->bucket, in[0].i, in[1].d))
 SIMPLE(bucket_tokens, out[0].d = weir_bucket_tokens(&r->bucket, in[0].i))
 
-SIMPLE(sliding_make, weir_sliding_free(r->sliding);
-       r->sliding = must(weir_sliding_new((int32_t)in[0].i, in[1].i)))
+OPERATION(sliding_make)
+{
+	weir_sliding_free(r->sliding);
+	r->sliding = must(weir_sliding_new((int32_t)in[0].i, in[1].i));
+	return true;
+}
+
 SIMPLE(sliding_take, out[0].i = weir_sliding_take(r->sliding, in[0].i))
 SIMPLE(sliding_left, out[0].i = weir_sliding_left(r->sliding, in[0].i))
 SIMPLE(sliding_next, out[0].i = weir_sliding_next(r->sliding, in[0].i))
@@ -134,37 +175,76 @@ SIMPLE(gate_enter, out[0].i = weir_gate_enter(&r->gate))
 SIMPLE(gate_leave, weir_gate_leave(&r->gate))
 SIMPLE(gate_held, out[0].i = weir_gate_held(&r->gate))
 
-SIMPLE(backoff_make, r->backoff = (struct weir_backoff){
-	.base_ns = in[0].i, .factor = in[1].d, .cap_ns = in[2].i, .attempts = (int32_t)in[3].i,
-	.jitter = { .kind = (enum weir_jitter_kind)in[4].i, .fraction = in[5].d } })
+OPERATION(backoff_make)
+{
+	struct weir_jitter jitter = { (enum weir_jitter_kind)in[4].i, in[5].d };
+
+	r->backoff = (struct weir_backoff){ in[0].i, in[1].d, in[2].i, (int32_t)in[3].i, jitter };
+	return true;
+}
+
 SIMPLE(backoff_ceiling, out[0].i = weir_backoff_ceiling(&r->backoff, (int32_t)in[0].i))
 SIMPLE(backoff_delay,
        out[0].i = weir_backoff_delay(&r->backoff, (int32_t)in[0].i, in[1].d, in[2].i))
 SIMPLE(backoff_more, out[0].i = weir_backoff_more(&r->backoff, (int32_t)in[0].i))
-SIMPLE(backoff_schedule,
-       out[0].count = weir_backoff_schedule(&r->backoff, in[0].list, in[0].count, NULL, 0);
-       out[0].list = must(calloc(out[0].count + 1, sizeof(int64_t)));
-       weir_backoff_schedule(&r->backoff, in[0].list, in[0].count, out[0].list, out[0].count))
+OPERATION(backoff_schedule)
+{
+	const double *draws = in[0].list;
+	size_t count = weir_backoff_schedule(&r->backoff, draws, in[0].count, NULL, 0);
+
+	out[0].count = count;
+	out[0].list = must(calloc(count + 1, sizeof(int64_t)));
+	weir_backoff_schedule(&r->backoff, draws, in[0].count, out[0].list, count);
+	return true;
+}
 
 SIMPLE(deadline_make, r->deadline = weir_deadline_start(in[0].i, in[1].i))
 SIMPLE(deadline_expired, out[0].i = weir_deadline_expired(&r->deadline, in[0].i))
-SIMPLE(deadline_remaining,
-       if (!weir_deadline_remaining(&r->deadline, in[0].i, &out[0].i)) out[0].i = -1)
+OPERATION(deadline_remaining)
+{
+	if (!weir_deadline_remaining(&r->deadline, in[0].i, &out[0].i))
+		out[0].i = -1;
+	return true;
+}
 
-SIMPLE(governor_decide, struct weir_decision decision = weir_governor_decide(
-			    in[0].d, in[1].d, in[2].d, in[3].d, in[4].d, in[5].d, in[6].d);
-       out[0].i = decision.kind; out[1].d = decision.offer)
-SIMPLE(governor_memory, bool clears;
-       out[0].i = weir_governor_memory_clear_step((int32_t)in[0].i, in[1].i, &clears);
-       out[1].i = clears)
-SIMPLE(governor_make, struct weir_governor_conf conf = { in[0].d, in[1].d, in[2].d, in[3].d,
-							 in[4].d, in[5].i };
-       r->governor = weir_governor_new(&conf, NULL, in[6].i, (struct weir_attempts){ 0, 0 }))
+OPERATION(governor_decide)
+{
+	struct weir_decision decision =
+		weir_governor_decide(in[0].d, in[1].d, in[2].d, in[3].d, in[4].d, in[5].d, in[6].d);
+
+	out[0].i = decision.kind;
+	out[1].d = decision.offer;
+	return true;
+}
+
+OPERATION(governor_memory)
+{
+	bool clears;
+
+	out[0].i = weir_governor_memory_clear_step((int32_t)in[0].i, in[1].i, &clears);
+	out[1].i = clears;
+	return true;
+}
+
+OPERATION(governor_make)
+{
+	struct weir_governor_conf conf = { in[0].d, in[1].d, in[2].d, in[3].d, in[4].d, in[5].i };
+	struct weir_attempts none = { 0, 0 };
+
+	r->governor = weir_governor_new(&conf, NULL, in[6].i, none);
+	return true;
+}
+
 SIMPLE(governor_offer, out[0].d = weir_governor_offer(&r->governor))
-SIMPLE(governor_tick, struct weir_decision decision = weir_governor_tick(
-			      &r->governor, in[0].i,
-			      (struct weir_attempts){ (uint64_t)in[1].i, (uint64_t)in[2].i });
-       out[0].i = decision.kind; out[1].d = decision.offer)
+OPERATION(governor_tick)
+{
+	struct weir_attempts counts = { (uint64_t)in[1].i, (uint64_t)in[2].i };
+	struct weir_decision decision = weir_governor_tick(&r->governor, in[0].i, counts);
+
+	out[0].i = decision.kind;
+	out[1].d = decision.offer;
+	return true;
+}
 
 /*
  * What an operation takes and answers, a letter a value (vector-values.h). One named like its
@@ -309,8 +389,9 @@ static bool replay_line(struct replay *r, char *text, const char *line)
 	word = strsep(&arguments, " ");
 	entry = find(r, word);
 	if (!entry)
-		return refuse(r, line, r->object ? "no such operation of this primitive" :
-						   "no primitive was made yet, or no such one");
+		return refuse(r, line,
+			      r->object ? "no such operation of this primitive"
+					: "no primitive was made yet, or no such one");
 	if (!!answer != !!*entry->answers)
 		why = answer ? "this operation has no answer" : "the answer is missing";
 	else if (!parse_fields(entry->takes, arguments, in))

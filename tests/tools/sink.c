@@ -168,9 +168,12 @@ static int read_datagrams(void)
 	for (int i = 0; i < BATCH; i++) {
 		parts[i] = (struct iovec){ data[i], DATAGRAM_MAX };
 		messages[i].msg_hdr = (struct msghdr){
-			.msg_name = &from[i], .msg_namelen = sizeof(from[i]),
-			.msg_iov = &parts[i], .msg_iovlen = 1,
-			.msg_control = control[i], .msg_controllen = sizeof(control[i]),
+			.msg_name = &from[i],
+			.msg_namelen = sizeof(from[i]),
+			.msg_iov = &parts[i],
+			.msg_iovlen = 1,
+			.msg_control = control[i],
+			.msg_controllen = sizeof(control[i]),
 		};
 	}
 	count = recvmmsg(sink.udp_fd, messages, BATCH, MSG_DONTWAIT, NULL);
@@ -286,10 +289,11 @@ static void report(bool final)
 	printf("{\"final\":%s,\"elapsed_s\":%.3f", final ? "true" : "false",
 	       (double)(tool_now_ns() - sink.start_ns) / 1e9);
 	printf(",\"udp\":{\"received\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"echoed\":%" PRIu64
-	       ",\"socket_drops\":%" PRIu64 "}", sink.datagrams, sink.bytes, sink.echoed,
-	       socket_drops());
+	       ",\"socket_drops\":%" PRIu64 "}",
+	       sink.datagrams, sink.bytes, sink.echoed, socket_drops());
 	printf(",\"tcp\":{\"accepted\":%" PRIu64 ",\"open\":%" PRIu64 ",\"refused\":%" PRIu64
-	       ",\"bytes\":%" PRIu64 "}", sink.accepted, sink.open, sink.refused, sink.tcp_bytes);
+	       ",\"bytes\":%" PRIu64 "}",
+	       sink.accepted, sink.open, sink.refused, sink.tcp_bytes);
 	printf(",\"sources\":%" PRIu64 ",\"other\":{\"udp\":%" PRIu64 ",\"tcp\":%" PRIu64 "}",
 	       sink.source_count, sink.other.datagrams, sink.other.connections);
 	if (final || sink.source_count <= LISTED_MAX)

@@ -146,11 +146,13 @@ static inline void tool_require_private_net(const char *interface)
 		die(TOOL_SYSTEM, "can't read /proc/self/ns/net: %s", strerror(errno));
 	if (glob("/run/netns/weir-*", 0, NULL, &names) == 0) {
 		for (size_t i = 0; i < names.gl_pathc && !found; i++)
-			found = stat(names.gl_pathv[i], &made) == 0 &&
-				made.st_ino == ours.st_ino && made.st_dev == ours.st_dev;
+			found = stat(names.gl_pathv[i], &made) == 0 && made.st_ino == ours.st_ino &&
+				made.st_dev == ours.st_dev;
 		globfree(&names);
 	}
 	if (!found)
-		die(TOOL_USAGE, "interface '%s' is not in a test's namespace: run inside one that "
-				"/run/netns names weir-*, or use lo", interface);
+		die(TOOL_USAGE,
+		    "interface '%s' is not in a test's namespace: run inside one that "
+		    "/run/netns names weir-*, or use lo",
+		    interface);
 }

@@ -124,7 +124,8 @@ static bool parse_value(char type, char *text, struct value *value)
 	default:
 		return parse_int(text, &value->i) &&
 		       (type != '4' || (value->i >= INT32_MIN && value->i <= INT32_MAX)) &&
-		       (type != 'c' || value->i >= 0) && (type != 'b' || value->i == 0 || value->i == 1);
+		       (type != 'c' || value->i >= 0) &&
+		       (type != 'b' || value->i == 0 || value->i == 1);
 	}
 }
 
@@ -137,8 +138,7 @@ static bool same(char type, const struct value *want, const struct value *got)
 {
 	switch (type) {
 	case 'd':
-		return want->d == got->d ||
-		       fabs(want->d - got->d) <= 1e-9 * fmax(1, fabs(want->d));
+		return want->d == got->d || fabs(want->d - got->d) <= 1e-9 * fmax(1, fabs(want->d));
 	case 't':
 		return want->d == got->d || fabs(want->d - got->d) <= 1e-6;
 	case '~':
@@ -174,6 +174,10 @@ static void print_value(char type, const struct value *value)
 		printf("%" PRId64, value->i);
 	else
 		for (size_t i = 0; i < value->count; i++)
-			printf("%s%" PRId64, !i ? "" : type == 's' ? "," : i % 4 ? ":" : " ",
+			printf("%s%" PRId64,
+			       !i	     ? ""
+			       : type == 's' ? ","
+			       : i % 4	     ? ":"
+					     : " ",
 			       ((int64_t *)value->list)[i]);
 }

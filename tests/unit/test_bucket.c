@@ -7,8 +7,8 @@
 #include "weir/bucket.h"
 
 #define SECOND 1000000000LL
-#define DAY    (86400 * SECOND)
-#define GBIT   (1e9 / 8)
+#define DAY (86400 * SECOND)
+#define GBIT (1e9 / 8)
 
 __extension__ typedef __int128 i128;
 
@@ -82,7 +82,8 @@ static void agrees_with_model(int64_t p, int64_t q, int64_t burst, uint64_t seed
 	unsigned int wrong = 0;
 
 	for (int i = 0; i < 2000; i++) {
-		int64_t halves = 1 + (int64_t)random_below(&seed, i % 3 ? 4 : 2 * (uint64_t)burst + 2);
+		int64_t halves =
+			1 + (int64_t)random_below(&seed, i % 3 ? 4 : 2 * (uint64_t)burst + 2);
 		double n = (double)halves / 2, tokens;
 
 		now += gap(&seed, &m, now, halves);
@@ -96,8 +97,10 @@ static void agrees_with_model(int64_t p, int64_t q, int64_t burst, uint64_t seed
 
 static void exact_against_rationals(void)
 {
-	static const int64_t rates[] = { 1, 2, 3, 7, 10, 11, 97, 1000, 1001, 44100, 250000,
-					 999983, 1000000, 14880952, 1000000000, 12500000000 };
+	static const int64_t rates[] = {
+		1,    2,     3,	     7,	     10,      11,	97,	    1000,
+		1001, 44100, 250000, 999983, 1000000, 14880952, 1000000000, 12500000000,
+	};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		agrees_with_model(rates[i], 1, 1, 11 + i);
@@ -148,10 +151,12 @@ static void core_keeps_its_rate(void)
 		struct weir_bucket_conf conf;
 		double most, admitted;
 
-		CU_ASSERT_EQUAL_FATAL(weir_bucket_conf_init(&conf, cases[i].rate, cases[i].burst,
-							    cases[i].grain), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			weir_bucket_conf_init(&conf, cases[i].rate, cases[i].burst, cases[i].grain),
+			0);
 		admitted = (double)flood(&conf, 600 * (uint64_t)DAY, cases[i].span, cases[i].step,
-					 cases[i].cost) * (double)cases[i].cost;
+					 cases[i].cost) *
+			   (double)cases[i].cost;
 		most = cases[i].burst + cases[i].rate * (double)cases[i].span / SECOND;
 		CU_ASSERT(admitted <= most * (1 + 1e-9) + cases[i].burst / 64);
 		CU_ASSERT(admitted >= most * (1 - cases[i].error) - 2 * (double)cases[i].cost);
@@ -172,7 +177,8 @@ static void fresh_burst_to_the_token(void)
 
 			if (weir_bucket_conf_init(&conf, rates[r], bursts[b], 1) == -ERANGE)
 				continue;
-			while (weir_bucket_step(tat, &conf, now, weir_bucket_cost(&conf, 1), &next)) {
+			while (weir_bucket_step(tat, &conf, now, weir_bucket_cost(&conf, 1),
+						&next)) {
 				tat = next;
 				core++;
 			}
@@ -180,8 +186,10 @@ static void fresh_burst_to_the_token(void)
 				face++;
 			CU_ASSERT_EQUAL(core, bursts[b]);
 			CU_ASSERT_EQUAL(face, bursts[b]);
-			CU_ASSERT_FALSE(weir_bucket_take(&bucket, 5 + weir_bucket_next(&bucket, 5, 1) - 1, 1));
-			CU_ASSERT_TRUE(weir_bucket_take(&bucket, 5 + weir_bucket_next(&bucket, 5, 1), 1));
+			CU_ASSERT_FALSE(weir_bucket_take(
+				&bucket, 5 + weir_bucket_next(&bucket, 5, 1) - 1, 1));
+			CU_ASSERT_TRUE(
+				weir_bucket_take(&bucket, 5 + weir_bucket_next(&bucket, 5, 1), 1));
 		}
 }
 
@@ -246,7 +254,7 @@ static void core_costs_never_wrap(void)
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		uint64_t last = 0;
 
-		CU_ASSERT_EQUAL_FATAL(weir_bucket_conf_init(&conf, rates[i], 2, 1), 0);
+		CU_ASSERT_EQUAL_FATAL(weir_bucket_conf_init(&conf, rates[i], 2, 1000), 0);
 		for (uint64_t n = 1; n; n <<= 1) {
 			uint64_t cost = weir_bucket_cost(&conf, n);
 
@@ -273,6 +281,8 @@ static void conf_refuses_what_it_cannot_keep(void)
 	CU_ASSERT_EQUAL(weir_bucket_conf_init(&conf, 1, 1e12, 1), -ERANGE);
 	CU_ASSERT_EQUAL(weir_bucket_conf_init(&conf, 1e-12, 1, 1), -ERANGE);
 	CU_ASSERT_EQUAL(weir_bucket_conf_init(&conf, 1e30, 1, 1), -ERANGE);
+	CU_ASSERT_EQUAL(weir_bucket_conf_init(&conf, 2.1e9, 1, 1), -ERANGE);
+	CU_ASSERT_EQUAL(weir_bucket_conf_init(&conf, 2e9, 1, 1), 0);
 	CU_ASSERT_EQUAL(weir_bucket_conf_init(&conf, 1e6, 1e6, 1), 0);
 }
 

@@ -4,7 +4,7 @@
 #include "weir/period.h"
 
 #define SECOND 1000000000LL
-#define DAY    (86400 * SECOND)
+#define DAY (86400 * SECOND)
 
 /* Floor division: the multiple of `period` at or below now. */
 static int64_t opening(int64_t now, int64_t period)
@@ -30,8 +30,9 @@ static void agrees_with_model(int32_t quota, int64_t length, bool align, uint64_
 			count = 0;
 			end = (align ? opening(now, length) : now) + length;
 		}
-		want = count < quota - 1 ? WEIR_QUOTA_UNDER :
-		       count == quota - 1 ? WEIR_QUOTA_HIT : WEIR_QUOTA_OVER;
+		want = count < quota - 1    ? WEIR_QUOTA_UNDER
+		       : count == quota - 1 ? WEIR_QUOTA_HIT
+					    : WEIR_QUOTA_OVER;
 		count += count < quota;
 		wrong += weir_period_take(&period, now) != want;
 	}

@@ -266,6 +266,7 @@ static void the_matches(void)
 		  "'echo' is not known: write a number from 0 to" },
 		{ MATCH("vlan: 4095"), "write 0 to 4094" },
 		{ MATCH("interfaces: eth9"), "'eth9' is not one of this file's interfaces" },
+		{ MATCH("interfaces: [eth9, eth9]"), "'eth9' is there twice: keep one" },
 		{ MATCH("hook: ingress"), "write one of xdp, tc-ingress, tc-egress" },
 		{ MATCH("hook: [xdp]"), "a list where one value belongs" },
 		{ MATCH("port: 53"),
@@ -286,6 +287,11 @@ static void the_services(void)
 		{ MATCH("proto: tcp") "services:\n  - name: s\n    match: {proto: icmp, to_port: "
 				      "1}\n",
 		  "write tcp or udp" },
+		{ SERVICE("  - name: s\n    match: {proto: tcp, to_port: 81}\n"),
+		  "w.yaml:10: service 's': the name is there twice (first on line 8)" },
+		{ SERVICE("    cgroup: \"/a\\x01\"\n"), "write a path without control characters" },
+		{ SERVICE("    governor: {control: x, floor: 1pps, ceiling: 5}\n"),
+		  "field 'governor.ceiling': '5' does not fit 'x'" },
 		{ SERVICE("    deadline: 2h\n"), "out of range: write 1ms to 1h" },
 		{ SERVICE("    cgroup: a\n"), "write an absolute path" },
 		{ SERVICE("    trust: app\n"), "write one of kernel, report" },
@@ -350,8 +356,37 @@ static void what_is_no_file_is_named_U15(void)
 	CU_ASSERT_EQUAL(truncate(path, 4096), 0);
 	CU_ASSERT_EQUAL(weir_policy_load_file(path, &policy, &err), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "control characters are not allowed"));
+	CU_ASSERT_EQUAL(weir_policy_load_text("", WEIR_POLICY_FILE_MAX + 1, "w", &policy, &err),
+			-EFBIG);
 	CU_ASSERT_PTR_NULL(policy);
 	unlink(path);
+}
+
+/* The advice is still in the sentence. */
+static void a_long_value_is_quoted_in_part(void)
+{
+	static const char *const heads[] = {
+		"mode: ",
+		"sample: ",
+		"interfaces: [{name: ",
+		"lists: {allow: ",
+		"metrics: {listen: ",
+		"lists: {deny_files: ",
+		"control: {socket: ",
+	};
+	char text[6000], a[5000];
+
+	memset(a, 'a', sizeof(a) - 1);
+	a[sizeof(a) - 1] = 0;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct row row = { text, "aaa...' is too long: at most " };
+
+		snprintf(text, sizeof(text), V "%s%s%s\n", heads[i], a,
+			 strchr(heads[i], '[')	 ? "}]"
+			 : strchr(heads[i], '{') ? "}"
+						 : "");
+		check_rows(&row, 1);
+	}
 }
 
 static void too_much_of_anything(void)
@@ -376,4 +411,5 @@ static void too_much_of_anything(void)
 
 WEIR_TESTS("policy_errors", TEST(the_yaml_itself), TEST(the_top_level), TEST(the_limits),
 	   TEST(the_keys), TEST(the_matches), TEST(the_services),
-	   TEST(what_is_no_file_is_named_U15), TEST(too_much_of_anything))
+	   TEST(what_is_no_file_is_named_U15), TEST(a_long_value_is_quoted_in_part),
+	   TEST(too_much_of_anything))

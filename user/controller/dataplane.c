@@ -82,9 +82,11 @@ static void *constant(struct bpf_object *object, const char *name, size_t size)
 		const struct btf_var_secinfo *info = btf_var_secinfos(type) + i;
 		const struct btf_type *variable = btf__type_by_id(btf, info->type);
 
-		if (strcmp(btf__name_by_offset(btf, variable->name_off), name) || info->size != size)
+		if (strcmp(btf__name_by_offset(btf, variable->name_off), name) ||
+		    info->size != size)
 			continue;
-		bpf_object__for_each_map(map, object) {
+		bpf_object__for_each_map(map, object)
+		{
 			size_t bytes;
 			char *start;
 
@@ -109,6 +111,8 @@ int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *s
 		{ "weir_totals", (uint64_t)shape->cpus * WEIR_LIMITS_MAX },
 		{ "weir_traffic", (uint64_t)shape->cpus * WEIR_INTERFACES_MAX * WEIR_HOOKS },
 		{ "weir_sampler", shape->cpus },
+		{ "weir_leases", (uint64_t)shape->cpus * WEIR_LIMITS_MAX },
+		{ "weir_scratch", shape->cpus },
 	};
 	struct weir_shape *programs = constant(object, "weir_shape", sizeof(*shape));
 
@@ -131,21 +135,17 @@ static const struct mapping {
 	size_t at;
 	bool ours; /* written by user space */
 } mappings[] = {
-#define MAPPING(map, field, ours) { map, offsetof(struct weir_dataplane, field), ours }
-	MAPPING("weir_switch", active, true),
-	MAPPING("weir_policy", policy, true),
-	MAPPING("weir_limits", limits, true),
-	MAPPING("weir_rows", rows, true),
-	MAPPING("weir_ports", ports, true),
-	MAPPING("weir_interfaces", interfaces, true),
-	MAPPING("weir_lists_live", lists_live, true),
-	MAPPING("weir_labels", labels, true),
-	MAPPING("weir_ledger", ledger, false),
-	MAPPING("weir_keys", keys, false),
-	MAPPING("weir_front", front, false),
-	MAPPING("weir_totals", totals, false),
-	MAPPING("weir_traffic", traffic, false),
-	MAPPING("weir_sampler", samplers, false),
+#define MAPPING(map, field, ours)                                                                  \
+	{                                                                                          \
+		map, offsetof(struct weir_dataplane, field), ours                                  \
+	}
+	MAPPING("weir_switch", active, true),	      MAPPING("weir_policy", policy, true),
+	MAPPING("weir_limits", limits, true),	      MAPPING("weir_rows", rows, true),
+	MAPPING("weir_ports", ports, true),	      MAPPING("weir_interfaces", interfaces, true),
+	MAPPING("weir_lists_live", lists_live, true), MAPPING("weir_labels", labels, true),
+	MAPPING("weir_ledger", ledger, false),	      MAPPING("weir_keys", keys, false),
+	MAPPING("weir_front", front, false),	      MAPPING("weir_totals", totals, false),
+	MAPPING("weir_traffic", traffic, false),      MAPPING("weir_sampler", samplers, false),
 #undef MAPPING
 };
 _Static_assert(sizeof(mappings) / sizeof(mappings[0]) == WEIR_DATAPLANE_MAPPINGS, "bytes[]");
@@ -206,9 +206,9 @@ static int map_all(struct weir_dataplane *dataplane, const struct source *source
 	dataplane->prefixes_fd = source_fd(source, "weir_prefixes");
 	dataplane->events_fd = source_fd(source, "weir_events");
 	dataplane->owns_fds = read_only;
-	return dataplane->prefixes_fd < 0 ? dataplane->prefixes_fd :
-	       dataplane->events_fd < 0	  ? dataplane->events_fd :
-					    0;
+	return dataplane->prefixes_fd < 0 ? dataplane->prefixes_fd
+	       : dataplane->events_fd < 0 ? dataplane->events_fd
+					  : 0;
 }
 
 int weir_dataplane_map(struct weir_dataplane *dataplane, struct bpf_object *object)

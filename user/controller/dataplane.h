@@ -21,23 +21,23 @@ struct weir_dataplane {
 
 	/* policy: user space writes */
 	struct weir_switch *active;
-	struct weir_policy_head *policy;	     /* [2] */
-	struct weir_limit *limits;		     /* [2][WEIR_LIMITS_MAX] */
-	struct weir_bitmap *rows;		     /* [2][WEIR_ROWS] */
-	uint64_t *ports;			     /* [2][destination, source][WEIR_PORT_WORDS] */
+	struct weir_policy_head *policy;	/* [2] */
+	struct weir_limit *limits;		/* [2][WEIR_LIMITS_MAX] */
+	struct weir_bitmap *rows;		/* [2][WEIR_ROWS] */
+	uint64_t *ports;			/* [2][destination, source][WEIR_PORT_WORDS] */
 	struct weir_interface_line *interfaces; /* [WEIR_INTERFACE_LINES] */
 	struct weir_lists_live *lists_live;
 	struct weir_label *labels; /* [WEIR_LIMITS_MAX], by slot */
-	int prefixes_fd; /* weir_prefix_key -> uint32_t class */
+	int prefixes_fd;	   /* weir_prefix_key -> uint32_t class */
 
 	/* state and totals: the kernel writes */
-	struct weir_set *ledger;	/* [shape.sets] */
-	struct weir_key_record *keys;	/* [shape.sets * WEIR_WAYS] */
-	struct weir_front_slot *front;	/* [cpu][shape.front_slots] */
-	struct weir_totals *totals;	/* [cpu][WEIR_LIMITS_MAX] */
-	struct weir_traffic *traffic;	/* [cpu][WEIR_INTERFACES_MAX][WEIR_HOOKS] */
-	struct weir_sampler *samplers;	/* [cpu] */
-	int events_fd;			/* ring buffer of struct weir_event */
+	struct weir_set *ledger;       /* [shape.sets] */
+	struct weir_key_record *keys;  /* [shape.sets * WEIR_WAYS] */
+	struct weir_front_slot *front; /* [cpu][shape.front_slots] */
+	struct weir_totals *totals;    /* [cpu][WEIR_LIMITS_MAX] */
+	struct weir_traffic *traffic;  /* [cpu][WEIR_INTERFACES_MAX][WEIR_HOOKS] */
+	struct weir_sampler *samplers; /* [cpu] */
+	int events_fd;		       /* ring buffer of struct weir_event */
 
 	size_t bytes[WEIR_DATAPLANE_MAPPINGS]; /* private from here */
 	bool owns_fds;

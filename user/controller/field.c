@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "controller/field.h"
+#include "controller/prefix.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -304,9 +305,15 @@ void weir_fields_print(const struct weir_field *fields, const void *object, int 
 static bool list_equal(const struct weir_field *field, const void *a, const void *b)
 {
 	char left[WEIR_FIELD_TEXT], right[WEIR_FIELD_TEXT];
+	const struct weir_prefixes *x = (const void *)((const char *)a + field->offset);
+	const struct weir_prefixes *y = (const void *)((const char *)b + field->offset);
 	size_t i = 0, j = 0;
 	bool more;
 
+	/* The one that is long: a million of them in 20 ms, not in a second. */
+	if (field->type == WEIR_FIELD_PREFIXES)
+		return x->count == y->count &&
+		       (!x->count || !memcmp(x->items, y->items, x->count * sizeof(*x->items)));
 	do {
 		more = weir_field_next(field, a, &i, left);
 		if (more != weir_field_next(field, b, &j, right) || (more && strcmp(left, right)))

@@ -11,12 +11,14 @@
 #include "controller/error.h"
 #include "controller/yaml.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#define WEIR_FIELD_TEXT 640 /* room that any printed scalar needs */
+#define WEIR_FIELD_VALUE_SIZE 128 /* no number, rate, word or address is this long */
+#define WEIR_FIELD_TEXT 800	  /* room for any printed scalar: 255 bytes, each as up to 3 */
 
 enum weir_field_type {
 	/* One scalar. In brackets the C type at `offset`. */
@@ -70,6 +72,7 @@ struct weir_field_custom {
 	int (*load)(struct weir_field_context *context, const struct weir_node *node, void *value);
 	void (*print)(const void *value, int indent, FILE *out);
 	bool (*equal)(const void *a, const void *b);
+	json_t *(*json)(const void *value);
 };
 
 struct weir_field {
@@ -94,6 +97,8 @@ int weir_fields_load(const struct weir_field *fields, const struct weir_node *ma
 void weir_fields_print(const struct weir_field *fields, const void *object, int indent, FILE *out);
 bool weir_fields_equal(const struct weir_field *fields, const void *a, const void *b);
 void weir_fields_free(const struct weir_field *fields, void *object);
+/* Base units; names of times end in _ns; sections that were not given are left out. */
+json_t *weir_fields_json(const struct weir_field *fields, const void *object);
 /* Puts file:line: field 'path.name': in front of the sentence; name may be NULL. Returns code. */
 int weir_field_fail(const struct weir_field_context *context, uint32_t line, const char *name,
 		    int code);
@@ -105,6 +110,8 @@ int weir_field_parse(const struct weir_field *field, const char *text, void *obj
  * was not given and nothing is to be printed. */
 bool weir_field_text(const struct weir_field *field, const void *object, char *text);
 
+/* Whether a text fits into size bytes with its NUL; a longer one is quoted only in part. */
+int weir_field_check_length(const char *text, size_t size, struct weir_error *err);
 /* Whether a NAME, IFNAME, PATH or GROUP (or an item of their lists) is a usable text. */
 int weir_field_check_text(enum weir_field_type type, size_t size, const char *text,
 			  struct weir_error *err);

@@ -159,7 +159,11 @@ int weir_field_add(const struct weir_field *field, const char *text, void *objec
 		   struct weir_error *err)
 {
 	void *value = (char *)object + field->offset;
+	bool is_text = field->type == WEIR_FIELD_IFNAMES || field->type == WEIR_FIELD_PATHS;
+	int rc = weir_field_check_length(text, is_text ? field->size : WEIR_FIELD_VALUE_SIZE, err);
 
+	if (rc)
+		return rc;
 	switch (field->type) {
 	case WEIR_FIELD_PROTOCOLS:
 	case WEIR_FIELD_BITS:

@@ -134,21 +134,28 @@ static const char *text_rule(enum weir_field_type type, const char *text)
 	}
 }
 
+int weir_field_check_length(const char *text, size_t size, struct weir_error *err)
+{
+	if (strlen(text) < size)
+		return 0;
+	/* Quoted in full it would push the advice out of the sentence. */
+	return weir_error_set(err, -EINVAL, "'%.40s...' is too long: at most %zu characters", text,
+			      size - 1);
+}
+
 int weir_field_check_text(enum weir_field_type type, size_t size, const char *text,
 			  struct weir_error *err)
 {
 	const char *rule = text_rule(type, text);
+	int rc = weir_field_check_length(text, size, err);
 
-	if (rule)
-		return weir_error_set(err, -EINVAL, "'%s' can't be used: %s", text, rule);
-	if (strlen(text) >= size)
-		return weir_error_set(err, -EINVAL, "'%s' is too long: at most %zu characters",
-				      text, size - 1);
-	return 0;
+	if (!rc && rule)
+		rc = weir_error_set(err, -EINVAL, "'%s' can't be used: %s", text, rule);
+	return rc;
 }
 
 /* address:port with a numeric address, [v6]:port, or off. */
-static int check_listen(const char *text, size_t size, struct weir_error *err)
+static int check_listen(const char *text, struct weir_error *err)
 {
 	const char *colon = strrchr(text, ':');
 	unsigned char binary[16];
@@ -159,8 +166,7 @@ static int check_listen(const char *text, size_t size, struct weir_error *err)
 
 	if (!strcmp(text, "off"))
 		return 0;
-	if (!colon || strlen(text) >= size || colon == text || colon - text >= 64 ||
-	    colon[1] < '1' || colon[1] > '9')
+	if (!colon || colon == text || colon - text >= 64 || colon[1] < '1' || colon[1] > '9')
 		goto bad;
 	length = (size_t)(colon - text);
 	memcpy(address, text, length);
@@ -249,8 +255,11 @@ int weir_field_parse(const struct weir_field *field, const char *text, void *obj
 		     struct weir_error *err)
 {
 	void *value = (char *)object + field->offset;
-	int rc;
+	bool is_text = field->type <= WEIR_FIELD_LISTEN;
+	int rc = weir_field_check_length(text, is_text ? field->size : WEIR_FIELD_VALUE_SIZE, err);
 
+	if (rc)
+		return rc;
 	switch (field->type) {
 	case WEIR_FIELD_WORD:
 		return parse_word(field, text, value, err);
@@ -267,7 +276,7 @@ int weir_field_parse(const struct weir_field *field, const char *text, void *obj
 	case WEIR_FIELD_AFTER:
 		return parse_after(text, value, err);
 	case WEIR_FIELD_LISTEN:
-		rc = check_listen(text, field->size, err);
+		rc = check_listen(text, err);
 		break;
 	default:
 		if (number_parser(field->type))
@@ -279,14 +288,42 @@ int weir_field_parse(const struct weir_field *field, const char *text, void *obj
 	return rc;
 }
 
-/* In double quotes, as YAML reads them. */
+/* The code point at text, which is valid UTF-8 (YAML is nothing else), and its length. */
+static unsigned int decode(const char *text, size_t *length)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	unsigned int value;
+
+	*length = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+	value = *length == 1 ? *p : *p & (0x7fU >> *length);
+	for (size_t i = 1; i < *length && p[i]; i++)
+		value = value << 6 | (p[i] & 0x3f);
+	return value;
+}
+
+/* Line breaks and what the YAML reader refuses must be escaped to come back as they were. */
+static bool needs_escape(unsigned int value)
+{
+	return (value >= 0x7f && value < 0xa0) || value == 0x2028 || value == 0x2029 ||
+	       value == 0xfeff || value == 0xfffe || value == 0xffff;
+}
+
 void weir_field_quote(const char *value, char *text)
 {
+	size_t length;
+
 	*text++ = '"';
-	for (; *value; value++) {
+	for (; *value; value += length) {
+		unsigned int point = decode(value, &length);
+
+		if (needs_escape(point)) {
+			text += sprintf(text, "\\u%04X", point);
+			continue;
+		}
 		if (*value == '"' || *value == '\\')
 			*text++ = '\\';
-		*text++ = *value;
+		memcpy(text, value, length);
+		text += length;
 	}
 	*text++ = '"';
 	*text = 0;

@@ -54,6 +54,14 @@ int weir_policy_print(const struct weir_policy *policy, FILE *out)
 	return fflush(out) || ferror(out) ? -EIO : 0;
 }
 
+json_t *weir_policy_json(const struct weir_policy *policy)
+{
+	json_t *json = weir_fields_json(weir_policy_fields, policy);
+
+	json_object_set_new(json, "schema", json_integer(WEIR_POLICY_JSON_SCHEMA));
+	return json;
+}
+
 /* One second of the rate, but never so small that a packet can't pass. */
 static uint64_t default_burst(const struct weir_rate *rate)
 {

@@ -16,6 +16,7 @@
 #include "controller/prefix.h"
 #include "controller/units.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -94,7 +95,7 @@ struct weir_policy_interface {
 struct weir_policy_list {
 	struct weir_prefixes prefixes;
 	size_t own;
-	struct weir_texts files; /* absolute paths */
+	struct weir_texts files; /* absolute paths, below WEIR_POLICY_TEXT_SIZE */
 };
 
 struct weir_policy_key {
@@ -258,6 +259,11 @@ void weir_policy_free(struct weir_policy *policy); /* NULL is fine */
 
 /* Canonical YAML that loads back to an equal policy, defaults spelt out. -EIO if out fails. */
 int weir_policy_print(const struct weir_policy *policy, FILE *out);
+/* The same as JSON in base units, {"schema": 1, …}: times in ns, ratios as numbers, a rate as
+ * {amount, per_ns, unit} or its word, prefixes as text, ports as [low, high]; lists hold what
+ * came from their files too. The caller owns it. */
+#define WEIR_POLICY_JSON_SCHEMA 1
+json_t *weir_policy_json(const struct weir_policy *policy);
 /* Whether two policies mean the same; file names and lines don't count. */
 bool weir_policy_equal(const struct weir_policy *a, const struct weir_policy *b);
 /* The same for one limit: what a reload needs to know before it keeps state. */

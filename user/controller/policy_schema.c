@@ -57,6 +57,8 @@ const char *weir_policy_mode_name(enum weir_policy_mode mode)
 	return mode_words[mode];
 }
 
+_Static_assert(WEIR_FIELD_TEXT > 3 * WEIR_POLICY_TEXT_SIZE, "the longest text, quoted, fits");
+
 /* The key: a word, or {word: {v4: 24, v6: 56}}. */
 
 struct key_lengths {
@@ -126,7 +128,19 @@ static bool key_equal(const void *a, const void *b)
 	return x->kind == y->kind && x->v4_length == y->v4_length && x->v6_length == y->v6_length;
 }
 
-static const struct weir_field_custom key_custom = { key_load, key_print, key_equal };
+static json_t *key_json(const void *value)
+{
+	const struct weir_policy_key *key = value;
+	json_t *json = json_pack("{s:s}", "kind", key_words[key->kind]);
+
+	if (key_has_lengths(key->kind)) {
+		json_object_set_new(json, "v4", json_integer(key->v4_length));
+		json_object_set_new(json, "v6", json_integer(key->v6_length));
+	}
+	return json;
+}
+
+static const struct weir_field_custom key_custom = { key_load, key_print, key_equal, key_json };
 
 /* The limits. */
 
@@ -282,8 +296,8 @@ static const struct weir_field ledger_fields[] = {
 	FIELD(weir_policy, lists.member, text, kind, FLAGS(WEIR_FIELD_EMPTY))
 #define FILES(member, text)                                                                        \
 	{                                                                                          \
-		.name = text, .type = WEIR_FIELD_PATHS, .size = 4096, FLAGS(WEIR_FIELD_EMPTY),     \
-		.offset = offsetof(struct weir_policy, lists.member)                               \
+		.name = text, .type = WEIR_FIELD_PATHS, .size = WEIR_POLICY_TEXT_SIZE,             \
+		FLAGS(WEIR_FIELD_EMPTY), .offset = offsetof(struct weir_policy, lists.member)      \
 	}
 static const struct weir_field list_fields[] = {
 	LIST(allow.prefixes, "allow", PREFIXES),

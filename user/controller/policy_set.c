@@ -112,7 +112,8 @@ int weir_policy_set(struct weir_policy *policy, const char *limit_name,
 	}
 	weir_policy_complete_limit(&changed);
 	*limit = changed;
-	rc = weir_policy_check(policy, err);
+	/* Only this limit has changed, and never its unit: the governors still fit. */
+	rc = weir_policy_check_limit(policy, limit, err);
 	if (rc)
 		*limit = old;
 	return rc;

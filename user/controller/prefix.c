@@ -53,7 +53,7 @@ static int address_parse(const char *text, const char *address, struct weir_pref
 	}
 	if (inet_pton(AF_INET6, address, prefix->address) != 1)
 		return weir_error_set(err, -EINVAL,
-				      "'%s' is not an address or prefix: " PREFIX_HELP, text);
+				      "'%.80s' is not an address or prefix: " PREFIX_HELP, text);
 	prefix->family = 6;
 	if (memcmp(prefix->address, mapped, sizeof(mapped)))
 		return 0;
@@ -74,7 +74,7 @@ int weir_prefix_parse(const char *text, struct weir_prefix *prefix, struct weir_
 
 	if (!size || size >= sizeof(address))
 		return weir_error_set(err, -EINVAL,
-				      "'%s' is not an address or prefix: " PREFIX_HELP, text);
+				      "'%.80s' is not an address or prefix: " PREFIX_HELP, text);
 	memcpy(address, text, size);
 	address[size] = 0;
 	rc = address_parse(text, address, &p, err);
@@ -83,10 +83,11 @@ int weir_prefix_parse(const char *text, struct weir_prefix *prefix, struct weir_
 	max = p.family == 4 ? 32 : 128;
 	length = slash ? length_parse(slash + 1, (unsigned int)max) : max;
 	if (length < 0)
-		return weir_error_set(err, -EINVAL,
-				      "'%s' has the prefix length '%s': write a whole number from "
-				      "0 to %d",
-				      text, slash + 1, max);
+		return weir_error_set(
+			err, -EINVAL,
+			"'%.80s' has the prefix length '%.20s': write a whole number from "
+			"0 to %d",
+			text, slash + 1, max);
 	p.length = (uint8_t)length;
 	if (clear_host_bits(&p))
 		return weir_error_set(err, -EINVAL,

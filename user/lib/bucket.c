@@ -8,11 +8,16 @@
 
 __extension__ typedef unsigned __int128 u128;
 
+_Static_assert(sizeof(struct weir_bucket_conf) == 16, "shared with BPF");
+_Static_assert(sizeof(struct weir_bucket_state) == 8, "shared with BPF");
+
 /* The longest a burst may stand for, and the most tokens: both in units of their own. */
 #define SPAN_UNITS (1ULL << 60)
 
-int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double burst,
-			  uint32_t grain)
+/* The fewest ticks a take may cost: rounding one up makes it at most an eighth dearer. */
+#define TICKS_LEAST 8
+
+int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double burst, uint32_t grain)
 {
 	double ticks, mantissa, grains, burst_ticks;
 	int exponent;
@@ -23,7 +28,7 @@ int weir_bucket_conf_init(struct weir_bucket_conf *conf, double rate, double bur
 	/* Down, not up: where n tokens take a whole number of ticks, the cost is that number. */
 	mantissa = floor(ldexp(frexp(ticks, &exponent), 32));
 	exponent -= 32;
-	if (exponent < -63 || exponent > 28)
+	if (exponent < -63 || exponent > 28 || ticks * grain < TICKS_LEAST)
 		return -ERANGE;
 	*conf = (struct weir_bucket_conf){
 		.cost_mantissa = (uint32_t)mantissa,

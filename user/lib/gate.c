@@ -3,6 +3,9 @@
 
 #include <stddef.h>
 
+_Static_assert(sizeof(struct weir_gate_conf) == 4, "shared with BPF");
+_Static_assert(sizeof(struct weir_gate_state) == 8, "shared with BPF");
+
 struct weir_gate weir_gate_new(int32_t limit)
 {
 	return (struct weir_gate){ .conf = { .limit = limit > 0 ? (uint32_t)limit : 0 } };

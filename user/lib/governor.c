@@ -9,13 +9,13 @@
 
 #include "span.h"
 
-#define CLIMB_FACTOR	 2.0
-#define RECLIMB_FACTOR	 1.5
-#define SAFE_SHARE	 0.75 /* of last_bad: the proven-safe zone */
-#define PROBE_SHARE	 0.02 /* of last_bad */
-#define KEEP_LEAST	 0.25
-#define KEEP_MOST	 0.9
-#define LINE_BYTES	 256
+#define CLIMB_FACTOR 2.0
+#define RECLIMB_FACTOR 1.5
+#define SAFE_SHARE 0.75	 /* of last_bad: the proven-safe zone */
+#define PROBE_SHARE 0.02 /* of last_bad */
+#define KEEP_LEAST 0.25
+#define KEEP_MOST 0.9
+#define LINE_BYTES 256
 
 const char *weir_climb_name(enum weir_climb climb)
 {
@@ -79,7 +79,7 @@ int32_t weir_governor_memory_clear_step(int32_t streak, bool evidence, bool *cle
 }
 
 __attribute__((format(printf, 2, 3))) static void say(const struct weir_governor *governor,
-						       const char *format, ...)
+						      const char *format, ...)
 {
 	char line[LINE_BYTES];
 	va_list arguments;
@@ -112,15 +112,16 @@ static struct weir_governor_conf complete(struct weir_governor_conf conf)
 {
 	conf.floor = conf.floor > 0 ? conf.floor : 1;
 	conf.ceiling = isnan(conf.ceiling) ? INFINITY : fmax(conf.ceiling, conf.floor);
-	conf.start = isnan(conf.start) ? conf.floor : fmin(fmax(conf.start, conf.floor), conf.ceiling);
+	conf.start =
+		isnan(conf.start) ? conf.floor : fmin(fmax(conf.start, conf.floor), conf.ceiling);
 	conf.high = isnan(conf.high) ? 0.05 : conf.high;
 	conf.low = isnan(conf.low) ? 0.01 : conf.low;
 	return conf;
 }
 
 struct weir_governor weir_governor_new(const struct weir_governor_conf *conf,
-				       const struct weir_governor_control *control,
-				       int64_t now_ns, struct weir_attempts counts)
+				       const struct weir_governor_control *control, int64_t now_ns,
+				       struct weir_attempts counts)
 {
 	static const struct weir_governor_conf unset = { NAN, NAN, NAN, NAN, NAN, 0 };
 	struct weir_governor governor = {
@@ -129,10 +130,14 @@ struct weir_governor weir_governor_new(const struct weir_governor_conf *conf,
 		.opened_ns = now_ns,
 		.last_bad = NAN,
 	};
+	double committed = governor.conf.start;
 
 	if (control)
 		governor.control = *control;
-	governor.offer = governor.conf.start;
+	if (governor.control.read &&
+	    (governor.control.read(governor.control.context, &committed) || isnan(committed)))
+		committed = governor.conf.start;
+	governor.offer = committed;
 	if (commit(&governor, governor.conf.start))
 		say(&governor, "start at %g: floor %g, ceiling %g", governor.offer,
 		    governor.conf.floor, governor.conf.ceiling);

@@ -3,6 +3,9 @@
 
 #include "span.h"
 
+_Static_assert(sizeof(struct weir_period_conf) == 24, "shared with BPF");
+_Static_assert(sizeof(struct weir_period_state) == 16, "shared with BPF");
+
 struct weir_period weir_period_new(int32_t quota, int64_t period_ns, bool align)
 {
 	uint64_t length = period_ns > 0 ? (uint64_t)period_ns : 1;

@@ -117,8 +117,8 @@ static bool hot(struct weir_shedder *shedder, int64_t now_ns, int32_t cpu)
 	}
 	if (!shedder->shedding || !shedder->hot_once)
 		return false;
-	shedder->shedding = weir_span_since(now_ns, shedder->hot_ns) <
-			    (uint64_t)(cool_ns > 0 ? cool_ns : 0);
+	shedder->shedding =
+		weir_span_since(now_ns, shedder->hot_ns) < (uint64_t)(cool_ns > 0 ? cool_ns : 0);
 	return shedder->shedding;
 }
 

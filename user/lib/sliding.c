@@ -5,6 +5,9 @@
 
 #include "span.h"
 
+_Static_assert(sizeof(struct weir_sliding_conf) == 16, "shared with BPF");
+_Static_assert(sizeof(struct weir_sliding_state) == 16, "shared with BPF");
+
 struct weir_sliding {
 	struct weir_sliding_conf conf;
 	struct weir_sliding_state state;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What each hook knows of a packet, and how it says no. Included by entry points only. */
+#pragma once
+
+#include "process.bpf.h"
+
+/* A function of its own, so that the verifier walks the parser's branches once. */
+__noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	int parsed;
+
+	if (!context)
+		return WEIR_MALFORMED;
+	parsed = weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
+	context->packet.bytes = bpf_xdp_get_buff_len(ctx);
+	context->packet.packets = 1;
+	return parsed;
+}
+
+static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
+{
+	struct weir_context *context = weir_context_open(WEIR_HOOK_XDP, ctx->ingress_ifindex);
+
+	if (!context)
+		return XDP_PASS;
+	return weir_process(context, weir_parse_xdp(ctx, context)) ? XDP_PASS : XDP_DROP;
+}
+
+/* What of an skb must lie in one piece to be read. */
+#define WEIR_PULL_BYTES 256
+
+__noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)
+{
+	uint16_t vlan = ctx->vlan_present ? ctx->vlan_tci & 0x0fff : WEIR_NO_VLAN;
+	uint32_t linear = ctx->data_end - ctx->data;
+	struct weir_packet *packet;
+	int parsed;
+
+	if (!context)
+		return WEIR_MALFORMED;
+	packet = &context->packet;
+	parsed = weir_packet_parse(packet, (void *)(long)ctx->data, (void *)(long)ctx->data_end, vlan);
+	if (linear < ctx->len && linear < WEIR_PULL_BYTES &&
+	    !(packet->has & (WEIR_HAS_PORTS | WEIR_HAS_ICMP_TYPE))) {
+		bpf_skb_pull_data(ctx, ctx->len < WEIR_PULL_BYTES ? ctx->len : WEIR_PULL_BYTES);
+		parsed = weir_packet_parse(packet, (void *)(long)ctx->data,
+					   (void *)(long)ctx->data_end, vlan);
+	}
+	packet->packets = ctx->gso_segs ? ctx->gso_segs : 1;
+	packet->bytes = ctx->len + (packet->packets - 1) * packet->header_bytes;
+	return parsed;
+}
+
+/* TCX_NEXT and TC_ACT_UNSPEC alike: the programs and filters after us are asked too. */
+#define WEIR_TC_PASS (-1)
+#define WEIR_TC_REFUSE 2 /* TC_ACT_SHOT */
+
+static __always_inline int weir_tc_verdict(struct __sk_buff *ctx, enum weir_hook hook)
+{
+	struct weir_context *context = weir_context_open(hook, ctx->ifindex);
+
+	if (!context)
+		return WEIR_TC_PASS;
+	return weir_process(context, weir_parse_skb(ctx, context)) ? WEIR_TC_PASS : WEIR_TC_REFUSE;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One step of each limiter at a key's place. Each answers enum weir_answer; a refusal says in
+ * *seen what the front may remember (0: nothing).
+ */
+#pragma once
+
+#include "ledger.bpf.h"
+#include "weir/place.h"
+
+/* The words of a place that a step works on. */
+struct weir_words {
+	uint64_t *state;
+	struct weir_counts *counts;
+	uint64_t read; /* the state as it was when the place was surely the key's; not busy */
+};
+
+/* ---- bucket ---- */
+
+static __always_inline int weir_bucket_at(const struct weir_words *at,
+					  const struct weir_limit *limit, uint64_t now_ticks,
+					  const struct weir_charge *charge, uint64_t *seen)
+{
+	uint64_t tat = at->read, next;
+
+	if (charge->mode == WEIR_BACK) {
+		next = tat - charge->cost;
+		return weir_swap(at->state, tat, next) == tat ? WEIR_ADMITTED : WEIR_AGAIN;
+	}
+	if (weir_bucket_step(tat, &limit->bucket, now_ticks, charge->cost, &next)) {
+		if (charge->mode == WEIR_TAKE && weir_swap(at->state, tat, next) != tat)
+			return WEIR_AGAIN;
+		return WEIR_ADMITTED;
+	}
+	*seen = weir_bucket_clamp(tat, &limit->bucket, now_ticks);
+	if (*seen != tat)
+		weir_swap(at->state, tat, *seen);
+	return WEIR_REFUSED;
+}
+
+/* ---- period ---- */
+
+static __always_inline int weir_period_give_back(const struct weir_words *at, uint64_t cost)
+{
+	uint64_t word = weir_once(at->counts->passed);
+
+	if ((word & 0xffffffff) < cost)
+		return WEIR_ADMITTED;
+	return weir_swap(&at->counts->passed, word, word - cost) == word ? WEIR_ADMITTED :
+									    WEIR_AGAIN;
+}
+
+static __always_inline int weir_period_at(const struct weir_words *at,
+					  const struct weir_limit *limit, uint64_t now_ticks,
+					  const struct weir_charge *charge, uint64_t *seen)
+{
+	uint64_t end = at->read, word = weir_once(at->counts->passed), until;
+	struct weir_period_state state = weir_period_unpack(end, word);
+
+	if (charge->mode == WEIR_BACK)
+		return weir_period_give_back(at, charge->cost);
+	until = weir_period_until(&state, &limit->period, now_ticks);
+	if (weir_period_peek(&state, &limit->period, now_ticks, charge->cost) == WEIR_QUOTA_OVER) {
+		*seen = charge->cost == 1 ? until : 0;
+		return WEIR_REFUSED;
+	}
+	if (charge->mode == WEIR_CHECK)
+		return WEIR_ADMITTED;
+	if (!until) {
+		until = weir_period_ending(&limit->period, now_ticks);
+		state.count = 0;
+	}
+	if (until != end && weir_swap(at->state, end, until) != end)
+		return WEIR_AGAIN;
+	return weir_swap(&at->counts->passed, word,
+			 weir_period_word(until, state.count + charge->cost)) == word ?
+		       WEIR_ADMITTED :
+		       WEIR_AGAIN;
+}
+
+/* ---- gate: entering; leaving is not a packet's doing ---- */
+
+static __always_inline int weir_gate_at(const struct weir_words *at,
+					const struct weir_limit *limit,
+					const struct weir_charge *charge)
+{
+	uint64_t word = at->read, next;
+
+	if (charge->mode == WEIR_BACK)
+		next = weir_gate_back(word);
+	else if (!weir_gate_step(word, &limit->gate, &next))
+		return WEIR_REFUSED;
+	if (charge->mode == WEIR_CHECK)
+		return WEIR_ADMITTED;
+	return weir_swap(at->state, word, next) == word ? WEIR_ADMITTED : WEIR_AGAIN;
+}
+
+/* ---- sliding ---- */
+
+static __always_inline uint64_t *weir_ring_at(const struct weir_limit *limit, uint32_t place,
+					      uint64_t event)
+{
+	uint32_t slot = limit->slot;
+	void *ring = bpf_map_lookup_elem(&weir_rings, &slot);
+	uint32_t index = place * limit->sliding.capacity +
+			 weir_ring_index(event, limit->sliding.capacity);
+
+	return ring ? bpf_map_lookup_elem(ring, &index) : 0;
+}
+
+/* Whether event number events + n - 1 may come now; else *until says when n = 1 may. */
+static __always_inline bool weir_ring_open(const struct weir_limit *limit, uint32_t place,
+					   uint64_t events, uint64_t n, uint64_t now_ticks,
+					   uint64_t *until)
+{
+	uint64_t quota = limit->sliding.quota;
+	uint64_t *stamp;
+
+	if (n > quota)
+		return false;
+	if (events + n <= quota)
+		return true;
+	stamp = weir_ring_at(limit, place, events + n - 1 - quota);
+	if (!stamp)
+		return true;
+	*until = weir_sliding_until(&limit->sliding, weir_once(*stamp));
+	return weir_sliding_open(&limit->sliding, weir_once(*stamp), now_ticks);
+}
+
+/*
+ * One event: first the expiry, so that nobody takes the place away; then the slot of the ring,
+ * which decides; then the head. A stamp is never older than the one before it.
+ */
+static __always_inline int weir_ring_push(const struct weir_words *at,
+					  const struct weir_limit *limit, uint32_t place,
+					  uint64_t events, uint64_t now_ticks)
+{
+	uint64_t *slot = weir_ring_at(limit, place, events);
+	uint64_t *newest = weir_ring_at(limit, place, events - 1);
+	uint64_t expiry = at->read, stamp, old, last;
+
+	if (!slot || !newest)
+		return WEIR_AGAIN;
+	old = weir_once(*slot);
+	last = weir_once(*newest);
+	if (old && old >= last) {
+		weir_swap(&at->counts->passed, events, events + 1);
+		return WEIR_AGAIN;
+	}
+	stamp = weir_sliding_stamp(now_ticks);
+	if (stamp < last)
+		stamp = last;
+	if (expiry < stamp - 1 + limit->sliding.window &&
+	    weir_swap(at->state, expiry, stamp - 1 + limit->sliding.window) != expiry)
+		return WEIR_AGAIN;
+	if (weir_swap(slot, old, stamp) != old)
+		return WEIR_AGAIN;
+	weir_swap(&at->counts->passed, events, events + 1);
+	return WEIR_ADMITTED;
+}
+
+static __always_inline int weir_sliding_at(const struct weir_words *at,
+					   const struct weir_limit *limit, uint64_t now_ticks,
+					   const struct weir_charge *charge, uint32_t place,
+					   uint64_t *seen)
+{
+	uint64_t events = weir_once(at->counts->passed), until = 0;
+
+	/* An event can't be taken back out of the ring: it stays charged (see the docs). */
+	if (charge->mode == WEIR_BACK)
+		return WEIR_ADMITTED;
+	if (!weir_ring_open(limit, place, events, charge->cost, now_ticks, &until)) {
+		*seen = charge->cost == 1 ? until : 0;
+		return WEIR_REFUSED;
+	}
+	if (charge->mode == WEIR_CHECK)
+		return WEIR_ADMITTED;
+	return weir_ring_push(at, limit, place, events, now_ticks);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* One program on one or more CPUs at once. */
+#pragma once
+
+#include <stdint.h>
+
+#define BENCH_CPUS_AT_ONCE 2
+
+struct bench_cpus {
+	int cpu[BENCH_CPUS_AT_ONCE];
+	unsigned int count; /* how many this machine lets us have of them */
+};
+
+/* The first CPUs that we may run on. */
+void bench_cpus_pick(struct bench_cpus *cpus);
+
+/*
+ * Runs the program `repeat` times on each of the first `count` CPUs, started together. In *ns
+ * what a packet took of a thread's CPU time, the mean over the CPUs. 0 or -errno.
+ */
+int bench_run(int program, const struct bench_cpus *cpus, unsigned int count, uint32_t repeat,
+	      double *ns);

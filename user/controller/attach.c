@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "controller/attach.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <xdp/libxdp.h>
+
+#define MAPS_MAX 64
+
+/* ---- whose is it ---- */
+
+uint32_t weir_map_id(int fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
+}
+
+bool weir_program_uses(uint32_t program_id, uint32_t map_id)
+{
+	uint32_t ids[MAPS_MAX];
+	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
+	uint32_t size = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(program_id);
+	bool uses = false;
+
+	if (fd < 0)
+		return false;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &size)) {
+		for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
+			uses |= ids[i] == map_id;
+	}
+	close(fd);
+	return uses;
+}
+
+static void describe(struct weir_xdp_found *found)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(found->id);
+
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size)) {
+		snprintf(found->name, sizeof(found->name), "%s", info.name);
+		for (int i = 0; i < 8; i++)
+			snprintf(found->tag + 2 * i, 3, "%02x", info.tag[i]);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What is in a dispatcher; false if it is none. */
+static bool look_inside(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_found *found)
+{
+	struct xdp_multiprog *multi = xdp_multiprog__get_from_ifindex((int)ifindex);
+	struct xdp_program *program = NULL;
+
+	if (libxdp_get_error(multi) || !multi)
+		return false;
+	found->dispatcher = !xdp_multiprog__is_legacy(multi);
+	found->holder = WEIR_HELD_BY_OTHERS;
+	while (found->dispatcher && (program = xdp_multiprog__next_prog(program, multi))) {
+		if (!weir_program_uses(xdp_program__id(program), switch_id))
+			continue;
+		found->holder = WEIR_HELD_BY_US;
+		found->id = xdp_program__id(program);
+	}
+	xdp_multiprog__close(multi);
+	return found->dispatcher;
+}
+
+int weir_xdp_look(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_found *found)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	int code = bpf_xdp_query((int)ifindex, 0, &query);
+
+	*found = (struct weir_xdp_found){ .holder = WEIR_HELD_BY_NOBODY };
+	if (code)
+		return code;
+	if (query.attach_mode == XDP_ATTACHED_NONE)
+		return 0;
+	found->id = query.drv_prog_id ? query.drv_prog_id :
+		    query.skb_prog_id ? query.skb_prog_id :
+					query.prog_id;
+	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC :
+							      WEIR_ATTACHED_NATIVE;
+	if (weir_program_uses(found->id, switch_id)) {
+		found->holder = WEIR_HELD_BY_US;
+		return 0;
+	}
+	found->holder = WEIR_HELD_BY_FOREIGN;
+	describe(found);
+	if (!strcmp(found->name, "xdp_dispatcher") && !look_inside(switch_id, ifindex, found))
+		found->holder = WEIR_HELD_BY_FOREIGN;
+	return 0;
+}
+
+/* ---- attach ---- */
+
+static uint32_t flag_of(enum weir_attachment mode)
+{
+	return mode == WEIR_ATTACHED_GENERIC ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
+}
+
+static enum xdp_attach_mode libxdp_mode(enum weir_attachment mode)
+{
+	return mode == WEIR_ATTACHED_GENERIC ? XDP_MODE_SKB : XDP_MODE_NATIVE;
+}
+
+static int open_chained(struct weir_xdp *xdp)
+{
+	LIBBPF_OPTS(xdp_program_opts, options);
+	struct xdp_program *program;
+
+	if (xdp->chained)
+		return 0;
+	if (!xdp->copy)
+		xdp->copy = weir_load_copy(xdp->load);
+	if (!xdp->copy)
+		return -errno;
+	options.obj = xdp->copy->obj;
+	options.prog_name = "weir_xdp";
+	program = xdp_program__create(&options);
+	if (libxdp_get_error(program))
+		return (int)libxdp_get_error(program);
+	xdp->chained = program;
+	return 0;
+}
+
+static void close_chained(struct weir_xdp *xdp)
+{
+	if (xdp->chained)
+		xdp_program__close(xdp->chained);
+	weir_bpf__destroy(xdp->copy);
+	xdp->chained = NULL;
+	xdp->copy = NULL;
+}
+
+/* Where nobody of ours is: through libxdp, until it is known that it has no dispatcher here. */
+static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachment mode)
+{
+	struct weir_xdp_found found;
+	int fd = bpf_program__fd(xdp->load->skeleton->progs.weir_xdp);
+	int code;
+
+	weir_kernel_words_clear();
+	if (xdp->no_dispatcher)
+		return bpf_xdp_attach((int)ifindex, fd,
+				      flag_of(mode) | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	code = open_chained(xdp);
+	if (!code)
+		code = xdp_program__attach(xdp->chained, (int)ifindex, libxdp_mode(mode), 0);
+	if (!code && !weir_xdp_look(xdp->switch_id, ifindex, &found))
+		xdp->no_dispatcher = !found.dispatcher;
+	/* A copy that failed may be half loaded: the next try gets a fresh one. */
+	if (code || xdp->no_dispatcher)
+		close_chained(xdp);
+	return code;
+}
+
+/* By one exchange, or within a dispatcher first the new one, then the old one off. */
+static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp_found *old)
+{
+	int old_fd, fd = bpf_program__fd(xdp->load->skeleton->progs.weir_xdp);
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
+	struct xdp_program *program;
+	int code;
+
+	if (!old->dispatcher) {
+		old_fd = bpf_prog_get_fd_by_id(old->id);
+		if (old_fd < 0)
+			return -errno;
+		options.old_prog_fd = old_fd;
+		code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE,
+				      &options);
+		close(old_fd);
+		return code;
+	}
+	program = xdp_program__from_id(old->id);
+	code = (int)libxdp_get_error(program);
+	if (code)
+		return code;
+	code = attach_new(xdp, ifindex, old->mode);
+	if (!code)
+		code = xdp_program__detach(program, (int)ifindex, libxdp_mode(old->mode), 0);
+	xdp_program__close(program);
+	return code;
+}
+
+static int foreign(const struct weir_interface_status *status, const struct weir_xdp_found *found,
+		   struct weir_error *err)
+{
+	return weir_error_set(err, -EBUSY,
+			      "interface %s: an XDP program of somebody else is attached: id %u, "
+			      "name %s, tag %s (`bpftool prog show id %u`); weir leaves it alone: "
+			      "take it off, or load it by libxdp's dispatcher, then it is shared",
+			      status->name, found->id, *found->name ? found->name : "(none)",
+			      found->tag, found->id);
+}
+
+static int mtu_of(const char *name)
+{
+	struct ifreq request = { 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int mtu = 0;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (fd >= 0 && !ioctl(fd, SIOCGIFMTU, &request))
+		mtu = request.ifr_mtu;
+	if (fd >= 0)
+		close(fd);
+	return mtu;
+}
+
+/* Why the driver refused, in words: "Peer MTU is too large to set XDP" is the kernel's. */
+static void why_not_native(const struct weir_interface_status *status, int code, char *text,
+			   size_t size)
+{
+	const char *words = weir_kernel_words();
+
+	if (code == -EOPNOTSUPP && !*words)
+		words = "the driver has no XDP";
+	snprintf(text, size,
+		 "native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
+		 "a frame that fits a page: on veth the peer's MTU 3506 at most)",
+		 strerror(-code), *words ? ": " : "", words, mtu_of(status->name));
+}
+
+static bool may_try_generic(const struct weir_interface_status *status, int code)
+{
+	return status->asked == WEIR_POLICY_AUTO && code != -EBUSY && code != -EEXIST &&
+	       code != -ENODEV && code != -EPERM && code != -ENOMEM;
+}
+
+static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *status,
+			struct weir_error *err)
+{
+	bool generic = status->asked == WEIR_POLICY_GENERIC;
+	enum weir_attachment mode = generic ? WEIR_ATTACHED_GENERIC : WEIR_ATTACHED_NATIVE;
+	int code = attach_new(xdp, status->ifindex, mode);
+	char why[200];
+
+	status->reason[0] = '\0';
+	if (code && !generic) {
+		why_not_native(status, code, why, sizeof(why));
+		if (!may_try_generic(status, code))
+			return weir_error_set(err, code,
+					      "interface %s: %s; say mode: auto or generic to "
+					      "limit in the slower generic mode",
+					      status->name, why);
+		snprintf(status->reason, sizeof(status->reason), "%s", why);
+		mode = WEIR_ATTACHED_GENERIC;
+		code = attach_new(xdp, status->ifindex, mode);
+	}
+	if (code)
+		return weir_error_set(err, code, "interface %s: can't attach in generic mode: %s %s",
+				      status->name, strerror(-code), weir_kernel_words());
+	status->attached = mode;
+	return 0;
+}
+
+/* Native asked for and generic there, or the other way: the kernel has no exchange for that. */
+static int change_mode(struct weir_xdp *xdp, struct weir_interface_status *status,
+		       const struct weir_xdp_found *old, struct weir_error *err)
+{
+	int code = weir_xdp_detach(xdp->switch_id, status->ifindex, err);
+
+	if (code)
+		return code;
+	code = attach_fresh(xdp, status, err);
+	if (code && !attach_new(xdp, status->ifindex, old->mode))
+		status->attached = old->mode;
+	return code;
+}
+
+static bool mode_suits(enum weir_policy_attach asked, enum weir_attachment mode)
+{
+	return asked == WEIR_POLICY_AUTO ||
+	       (asked == WEIR_POLICY_NATIVE) == (mode == WEIR_ATTACHED_NATIVE);
+}
+
+static int attach_over(struct weir_xdp *xdp, struct weir_interface_status *status,
+		       const struct weir_xdp_found *old, struct weir_error *err)
+{
+	int code;
+
+	if (!mode_suits(status->asked, old->mode))
+		return change_mode(xdp, status, old, err);
+	code = replace(xdp, status->ifindex, old);
+	status->attached = old->mode;
+	if (code)
+		return weir_error_set(err, code,
+				      "interface %s: can't replace our program %u of before: %s %s",
+				      status->name, old->id, strerror(-code), weir_kernel_words());
+	status->reason[0] = '\0';
+	if (old->mode == WEIR_ATTACHED_GENERIC && status->asked == WEIR_POLICY_AUTO)
+		snprintf(status->reason, sizeof(status->reason),
+			 "in generic mode since an earlier start: `weir stop --detach`, then a start "
+			 "tries native again");
+	return 0;
+}
+
+int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
+		    struct weir_error *err)
+{
+	struct weir_xdp_found found;
+	int code = weir_xdp_look(xdp->switch_id, status->ifindex, &found);
+
+	if (code)
+		return weir_error_set(err, code, "interface %s: can't ask for its XDP program: %s",
+				      status->name, strerror(-code));
+	switch (found.holder) {
+	case WEIR_HELD_BY_FOREIGN:
+		return foreign(status, &found, err);
+	case WEIR_HELD_BY_US:
+		code = attach_over(xdp, status, &found, err);
+		break;
+	default:
+		code = attach_fresh(xdp, status, err);
+	}
+	if (!weir_xdp_look(xdp->switch_id, status->ifindex, &found))
+		status->dispatcher = found.dispatcher;
+	return code;
+}
+
+/* ---- detach ---- */
+
+static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
+	struct xdp_program *program;
+	int fd, code;
+
+	if (!found->dispatcher) {
+		fd = bpf_prog_get_fd_by_id(found->id);
+		if (fd < 0)
+			return -errno;
+		/* In the mode it was attached in: the kernel answers 0 to another and does nothing. */
+		options.old_prog_fd = fd;
+		code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE,
+				      &options);
+		close(fd);
+		return code;
+	}
+	program = xdp_program__from_id(found->id);
+	code = (int)libxdp_get_error(program);
+	if (code)
+		return code;
+	code = xdp_program__detach(program, (int)ifindex, libxdp_mode(found->mode), 0);
+	xdp_program__close(program);
+	return code;
+}
+
+int weir_xdp_detach(uint32_t switch_id, uint32_t ifindex, struct weir_error *err)
+{
+	struct weir_xdp_found found;
+	int code = weir_xdp_look(switch_id, ifindex, &found);
+
+	if (!code && found.holder == WEIR_HELD_BY_US) {
+		code = detach_found(ifindex, &found);
+		if (!code && !weir_xdp_look(switch_id, ifindex, &found) &&
+		    found.holder == WEIR_HELD_BY_US)
+			code = -EBUSY;
+	}
+	if (!code || code == -ENODEV)
+		return 0;
+	return weir_error_set(err, code, "can't take our XDP program off interface %u: %s",
+			      ifindex, strerror(-code));
+}
+
+int weir_xdp_detach_all(uint32_t switch_id, struct weir_error *err)
+{
+	struct if_nameindex *interfaces = if_nameindex();
+	int code = interfaces ? 0 : -errno;
+
+	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
+		int one = weir_xdp_detach(switch_id, i->if_index, err);
+
+		if (one)
+			code = one;
+	}
+	if (interfaces)
+		if_freenameindex(interfaces);
+	return code;
+}
+
+void weir_xdp_close(struct weir_xdp *xdp)
+{
+	close_chained(xdp);
+}

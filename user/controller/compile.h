@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The policy compiler: from what the operator said to what the kernel reads. Pure: no map, no
+ * system call but random bytes for salts. generation.h puts the result into force.
+ *
+ * Each limit is one bit, in the order of the file. A dimension that no limit looks at is left
+ * out (head.dimensions). Identity is kept by name: a limit that keeps its name, kind and key
+ * keeps its slot and its salt, hence its totals and its state.
+ */
+#pragma once
+
+#include "controller/error.h"
+#include "controller/policy.h"
+#include "weir/abi.h"
+
+/* Prefixes of all matches together, so that two generations of them fit the map. */
+#define WEIR_PREFIXES_MAX 65536U
+
+struct weir_prefix_class {
+	struct weir_prefix_key key; /* of generation 0 */
+	uint32_t class;
+};
+
+struct weir_compiled {
+	struct weir_policy_head head;
+	struct weir_limit limits[WEIR_LIMITS_MAX];
+	struct weir_label labels[WEIR_LIMITS_MAX]; /* by limit, not by slot */
+	struct weir_bitmap rows[WEIR_ROWS];
+	uint64_t ports[2][WEIR_PORT_WORDS]; /* destination, source */
+	struct weir_prefix_class *prefixes;
+	size_t prefix_count;
+};
+
+/* What is in force, for identities; all zero for nothing. The labels are by slot. */
+struct weir_compiled_before {
+	const struct weir_limit *limits;
+	size_t count;
+	const struct weir_label *labels;
+};
+
+/*
+ * `slots`: the interfaces' slots, in the policy's order. `cpus`: possible ones. 0; -ERANGE for
+ * a burst that takes longer than 2 years to refill; -E2BIG for more kinds of ports or prefixes
+ * than there are rows, or no slot free while the old limits still hold theirs; -ENOMEM. *out is
+ * set only on success.
+ */
+int weir_compile(const struct weir_policy *policy, const struct weir_compiled_before *before,
+		 const uint32_t *slots, uint32_t cpus, struct weir_compiled **out,
+		 struct weir_error *err);
+void weir_compiled_free(struct weir_compiled *compiled); /* NULL is fine */
+
+/*
+ * One limit's conf, flags and key; salt, revision and slot are left 0. Errors as above.
+ * `all_monitor`: the whole policy is in monitor mode.
+ */
+int weir_compile_limit(const struct weir_policy_limit *limit, bool all_monitor,
+		       struct weir_limit *out, struct weir_error *err);
+
+/* "bucket rate 1000pps burst 2000" */
+void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label *label);
+
+/*
+ * The bucket's conf, in whole numbers throughout: one token takes per_ns * 16 / amount ticks,
+ * cut to 32 significant bits (as weir_bucket_conf_init does, so that n tokens that take a
+ * whole number of ticks cost just that). Words: `block` admits nothing, `unlimited` all.
+ */
+int weir_compile_bucket(const struct weir_rate *rate, uint64_t burst,
+			struct weir_bucket_conf *conf, struct weir_error *err);
+
+/* compile_match.c: head, rows, ports and prefixes; part of weir_compile. */
+int weir_compile_match(const struct weir_policy *policy, const uint32_t *slots,
+		       struct weir_compiled *compiled, struct weir_error *err);
+
+static inline void weir_bitmap_set(struct weir_bitmap *bitmap, size_t bit)
+{
+	bitmap->word[bit / 64] |= 1ULL << (bit % 64);
+}
+
+static inline bool weir_bitmap_has(const struct weir_bitmap *bitmap, size_t bit)
+{
+	return bitmap->word[bit / 64] >> (bit % 64) & 1;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "controller/engine.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "controller/engine_internal.h"
+#include "controller/overrides.h"
+#include "controller/pins.h"
+
+/* Without news of a link, what can't be had is tried again every so many ticks. */
+#define RETRY_TICKS 30
+
+void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
+{
+	char line[768];
+	va_list args;
+
+	if (!engine->log)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	engine->log(engine->log_context, line);
+}
+
+uint64_t weir_engine_features(void)
+{
+#define CAN(feature) WEIR_FEATURE_BIT(WEIR_FEATURE_##feature)
+	return CAN(BUCKET) | CAN(BYTES) | CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
+	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
+	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
+	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
+	       CAN(MONITOR);
+#undef CAN
+}
+
+/* ---- policy ---- */
+
+/* The file with the saved changes over it. */
+static int read_policy(const struct weir_engine *engine, struct weir_policy **policy,
+		       struct weir_error *err)
+{
+	int code = weir_policy_load_file(engine->config, policy, err);
+
+	if (code)
+		return code;
+	code = weir_policy_check_features(*policy, weir_engine_features(), err);
+	if (!code)
+		code = weir_overrides_apply(engine->overrides, *policy, engine->log,
+					    engine->log_context, err);
+	if (!code)
+		return 0;
+	weir_policy_free(*policy);
+	*policy = NULL;
+	return code;
+}
+
+static int compile(const struct weir_engine *engine, const struct weir_policy *policy,
+		   const struct weir_held *plan, struct weir_compiled **compiled,
+		   struct weir_error *err)
+{
+	struct weir_compiled_before before = weir_generation_now(&engine->generation);
+	uint32_t slots[WEIR_INTERFACES_MAX];
+
+	for (size_t i = 0; i < plan->count; i++)
+		slots[i] = plan->status[i].slot;
+	return weir_compile(policy, &before, slots, engine->dataplane.shape.cpus, compiled, err);
+}
+
+static void say_limits(const struct weir_engine *engine, const struct weir_compiled *compiled)
+{
+	struct weir_compiled_before now = weir_generation_now(&engine->generation);
+	bool kept[WEIR_LIMITS_MAX] = { 0 };
+
+	for (uint32_t i = 0; i < compiled->head.limits; i++) {
+		const struct weir_label *label = &compiled->labels[i];
+		const struct weir_label *old = &now.labels[compiled->limits[i].slot];
+
+		kept[compiled->limits[i].slot] = true;
+		if (strcmp(old->name, label->name))
+			weir_engine_say(engine, "limit %s: new: %s", label->name, label->setting);
+		else if (strcmp(old->setting, label->setting))
+			weir_engine_say(engine, "limit %s: %s -> %s (%s)", label->name,
+					old->setting, label->setting, engine->config);
+	}
+	for (size_t i = 0; i < now.count; i++) {
+		if (!kept[now.limits[i].slot])
+			weir_engine_say(engine, "limit %s: removed",
+					now.labels[now.limits[i].slot].name);
+	}
+}
+
+/* The new policy into force, and the interfaces it names: all of it or, on an error, nothing. */
+static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool need_interface,
+		   struct weir_error *err)
+{
+	struct weir_compiled *compiled = NULL;
+	struct weir_held plan;
+	int code = weir_held_plan(engine, policy, &plan, err);
+
+	if (!code)
+		code = compile(engine, policy, &plan, &compiled, err);
+	if (!code)
+		code = weir_load_publish(&engine->load, err);
+	if (code)
+		goto out;
+	code = weir_held_take(engine, &plan, err);
+	if (code && need_interface)
+		goto out;
+	say_limits(engine, compiled);
+	code = weir_generation_apply(&engine->generation, compiled, err);
+	if (code && engine->policy)
+		weir_held_sweep(engine, false);
+	if (code)
+		goto out;
+	engine->held = plan;
+	weir_policy_free(engine->policy);
+	engine->policy = policy;
+	weir_held_sweep(engine, false);
+	if (!plan.count)
+		weir_engine_say(engine, "%s names no interface: nothing is limited",
+				engine->config);
+out:
+	weir_compiled_free(compiled);
+	return code;
+}
+
+/* ---- start ---- */
+
+static int open_netlink(struct weir_engine *engine, struct weir_error *err)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
+
+	engine->netlink_fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (engine->netlink_fd < 0 ||
+	    bind(engine->netlink_fd, (struct sockaddr *)&address, sizeof(address)))
+		return weir_error_set(err, -errno, "can't listen for links: %s", strerror(errno));
+	return 0;
+}
+
+static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_error *err)
+{
+	struct weir_error note;
+	int code = weir_load_open(&engine->load, engine->pins, keys, &note, err);
+	struct weir_bpf *skeleton = engine->load.skeleton;
+
+	if (code)
+		return code;
+	if (*note.text)
+		weir_engine_say(engine, "%s", note.text);
+	code = weir_dataplane_map(&engine->dataplane, skeleton->obj);
+	if (code)
+		return weir_error_set(err, code, "can't map weir's maps into memory: %s",
+				      strerror(-code));
+	engine->xdp = (struct weir_xdp){
+		.load = &engine->load,
+		.switch_id = weir_map_id(bpf_map__fd(skeleton->maps.weir_switch)),
+	};
+	return weir_generation_open(&engine->generation, &engine->dataplane,
+				    bpf_map__fd(skeleton->maps.weir_totals), err);
+}
+
+/* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
+static void close_engine(struct weir_engine *engine, bool undo)
+{
+	if (engine->netlink_fd >= 0)
+		close(engine->netlink_fd);
+	weir_xdp_close(&engine->xdp);
+	weir_generation_close(&engine->generation);
+	if (engine->dataplane.active)
+		weir_dataplane_unmap(&engine->dataplane);
+	weir_load_close(&engine->load, undo);
+	weir_policy_free(engine->policy);
+	free(engine->config);
+	free(engine->pins);
+	free(engine->overrides);
+	free(engine);
+}
+
+static struct weir_engine *new_engine(const struct weir_engine_options *options)
+{
+	struct weir_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return NULL;
+	engine->netlink_fd = engine->load.lock_fd = -1;
+	engine->generation.outer_fd = engine->generation.inner_fd = -1;
+	engine->dataplane.prefixes_fd = engine->dataplane.events_fd = -1;
+	engine->log = options->log;
+	engine->log_context = options->log_context;
+	engine->config = strdup(options->config ? options->config : WEIR_CONFIG_DEFAULT);
+	engine->pins = strdup(options->pins ? options->pins : WEIR_PINS_DEFAULT);
+	engine->overrides =
+		strdup(options->overrides ? options->overrides : WEIR_OVERRIDES_DEFAULT);
+	if (engine->config && engine->pins && engine->overrides)
+		return engine;
+	close_engine(engine, false);
+	return NULL;
+}
+
+int weir_engine_start(struct weir_engine **out, const struct weir_engine_options *options,
+		      struct weir_error *err)
+{
+	struct weir_engine *engine = new_engine(options);
+	struct weir_policy *policy = NULL;
+	int code;
+
+	if (!engine)
+		return weir_error_set(err, -ENOMEM, "no memory for the engine");
+	code = read_policy(engine, &policy, err);
+	if (!code)
+		code = open_maps(engine, (uint32_t)policy->ledger.keys, err);
+	if (!code)
+		code = open_netlink(engine, err);
+	if (!code)
+		code = enforce(engine, policy, true, err);
+	if (!code) {
+		*out = engine;
+		return 0;
+	}
+	if (engine->load.published)
+		weir_held_sweep(engine, true);
+	weir_policy_free(policy);
+	close_engine(engine, true);
+	return code;
+}
+
+/* ---- life ---- */
+
+int weir_engine_reload(struct weir_engine *engine, struct weir_error *err)
+{
+	struct weir_policy *policy = NULL;
+	int code = read_policy(engine, &policy, err);
+
+	if (code)
+		return code;
+	if (policy->ledger.keys != engine->policy->ledger.keys)
+		weir_engine_say(engine, "ledger.keys changed: it takes effect after `weir stop "
+					"--detach` and a start");
+	code = enforce(engine, policy, false, err);
+	if (code)
+		weir_policy_free(policy);
+	return code;
+}
+
+static void say_set(const struct weir_engine *engine, const char *limit,
+		    const struct weir_policy_change *changes, size_t count, const char *before)
+{
+	char text[256] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < count && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " %s=%s",
+					 changes[i].field, changes[i].value);
+	weir_engine_say(engine, "limit %s:%s (weir set), before: %s", limit, text, before);
+}
+
+int weir_engine_set(struct weir_engine *engine, const char *name,
+		    const struct weir_policy_change *changes, size_t count, bool save,
+		    struct weir_error *err)
+{
+	struct weir_policy_limit *limit = weir_policy_find_limit(engine->policy, name), before;
+	bool monitor = engine->policy->mode == WEIR_POLICY_MONITOR;
+	struct weir_label label, label_before;
+	struct weir_limit next;
+	int code;
+
+	/* A change touches plain values only, so a plain copy brings them back. */
+	if (limit)
+		before = *limit;
+	code = weir_policy_set(engine->policy, name, changes, count, err);
+	if (code)
+		return code;
+	code = weir_compile_limit(limit, monitor, &next, err);
+	if (!code && save)
+		code = weir_overrides_save(engine->overrides, name, changes, count, err);
+	if (code) {
+		*limit = before;
+		return code;
+	}
+	weir_compile_label(&before, &label_before);
+	weir_compile_label(limit, &label);
+	weir_generation_set(&engine->generation, (uint32_t)(limit - engine->policy->limits), &next,
+			    &label);
+	say_set(engine, name, changes, count, label_before.setting);
+	return 0;
+}
+
+void weir_engine_tick(struct weir_engine *engine)
+{
+	char buffer[8192];
+	bool news = false;
+
+	/* -1 with ENOBUFS: something was left out, which is news too. */
+	while (recv(engine->netlink_fd, buffer, sizeof(buffer), 0) >= 0 || errno == ENOBUFS)
+		news = true;
+	weir_held_look(engine, news || ++engine->ticks % RETRY_TICKS == 0);
+}
+
+int weir_engine_netlink_fd(const struct weir_engine *engine)
+{
+	return engine->netlink_fd;
+}
+
+void weir_engine_stop(struct weir_engine *engine, bool detach)
+{
+	if (!engine)
+		return;
+	if (detach) {
+		weir_held_sweep(engine, true);
+		engine->load.adopted = false;
+		engine->load.published = true;
+	}
+	close_engine(engine, detach);
+}
+
+int weir_engine_detach_pins(const char *pins, struct weir_error *err)
+{
+	struct weir_engine engine = { .netlink_fd = -1 };
+	char path[WEIR_PINS_SIZE + 64];
+	int fd, lock, code;
+
+	if (strlen(pins) >= WEIR_PINS_SIZE)
+		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': too long", pins);
+	weir_kernel_words_listen();
+	snprintf(path, sizeof(path), "%s/weir_switch", pins);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return weir_error_set(err, -errno, "nothing of weir's in %s: %s", pins,
+				      strerror(errno));
+	lock = weir_pins_lock(pins, err);
+	if (lock < 0) {
+		close(fd);
+		return lock;
+	}
+	engine.xdp.switch_id = weir_map_id(fd);
+	close(fd);
+	code = weir_xdp_detach_all(engine.xdp.switch_id, err);
+	if (!code)
+		code = weir_pins_remove(pins);
+	close(lock);
+	return code;
+}
+
+/* ---- views ---- */
+
+const struct weir_policy *weir_engine_policy(const struct weir_engine *engine)
+{
+	return engine->policy;
+}
+
+struct weir_dataplane *weir_engine_dataplane(struct weir_engine *engine)
+{
+	return &engine->dataplane;
+}
+
+const char *weir_engine_pins(const struct weir_engine *engine)
+{
+	return engine->pins;
+}
+
+uint32_t weir_engine_slot(const struct weir_engine *engine, size_t limit_index)
+{
+	return weir_generation_now(&engine->generation).limits[limit_index].slot;
+}
+
+size_t weir_engine_interfaces(const struct weir_engine *engine)
+{
+	return engine->held.count;
+}
+
+const struct weir_interface_status *weir_engine_interface(const struct weir_engine *engine,
+							  size_t i)
+{
+	return &engine->held.status[i];
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <net/if.h>
+#include <string.h>
+
+#include "controller/engine_internal.h"
+
+/* ---- the table ifindex -> slot ---- */
+
+static struct weir_interface_line *line_of(const struct weir_engine *engine, uint32_t ifindex)
+{
+	return &engine->dataplane.interfaces[ifindex & (WEIR_INTERFACE_LINES - 1)];
+}
+
+static int table_find(const struct weir_engine *engine, uint32_t ifindex)
+{
+	const struct weir_interface_line *line = line_of(engine, ifindex);
+
+	for (int i = 0; ifindex && i < 2; i++) {
+		if (line->ifindex[i] == ifindex)
+			return (int)line->slot[i];
+	}
+	return -ENOENT;
+}
+
+static void table_clear(struct weir_engine *engine, uint32_t ifindex)
+{
+	struct weir_interface_line *line = line_of(engine, ifindex);
+
+	for (int i = 0; ifindex && i < 2; i++) {
+		if (line->ifindex[i] == ifindex)
+			__atomic_store_n(&line->ifindex[i], 0, __ATOMIC_RELEASE);
+	}
+}
+
+static int table_set(struct weir_engine *engine, uint32_t ifindex, uint32_t slot)
+{
+	struct weir_interface_line *line = line_of(engine, ifindex);
+	int free = -1;
+
+	for (int i = 1; i >= 0; i--) {
+		if (line->ifindex[i] == ifindex && line->slot[i] == slot)
+			return 0;
+		if (!line->ifindex[i] || line->ifindex[i] == ifindex)
+			free = i;
+	}
+	if (free < 0)
+		return -ENOSPC;
+	line->slot[free] = slot;
+	__atomic_store_n(&line->ifindex[free], ifindex, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- plan ---- */
+
+static const struct weir_interface_status *find_held(const struct weir_held *held,
+						     const char *name)
+{
+	for (size_t i = 0; i < held->count; i++) {
+		if (!strcmp(held->status[i].name, name))
+			return &held->status[i];
+	}
+	return NULL;
+}
+
+static int free_slot(bool *taken)
+{
+	for (int slot = 0; slot < WEIR_INTERFACES_MAX; slot++) {
+		if (!taken[slot]) {
+			taken[slot] = true;
+			return slot;
+		}
+	}
+	return -E2BIG;
+}
+
+/* What is known of it: from this engine, or from the table of an earlier one. */
+static void recall(const struct weir_engine *engine, const struct weir_policy_interface *wanted,
+		   struct weir_interface_status *status, bool *known)
+{
+	const struct weir_interface_status *before = find_held(&engine->held, wanted->name);
+	int slot;
+
+	*status = (struct weir_interface_status){ .asked = wanted->mode };
+	strcpy(status->name, wanted->name);
+	*known = before;
+	if (before) {
+		enum weir_policy_attach asked = status->asked;
+
+		*status = *before;
+		status->asked = asked;
+		return;
+	}
+	slot = table_find(engine, if_nametoindex(wanted->name));
+	if (slot >= 0 && slot < WEIR_INTERFACES_MAX) {
+		status->slot = (uint32_t)slot;
+		*known = true;
+	}
+}
+
+int weir_held_plan(const struct weir_engine *engine, const struct weir_policy *policy,
+		   struct weir_held *plan, struct weir_error *err)
+{
+	bool taken[WEIR_INTERFACES_MAX] = { 0 };
+
+	*plan = (struct weir_held){ .count = policy->interface_count };
+	for (size_t i = 0; i < engine->held.count; i++)
+		taken[engine->held.status[i].slot] = true;
+	for (size_t i = 0; i < plan->count; i++) {
+		bool known;
+
+		recall(engine, &policy->interfaces[i], &plan->status[i], &known);
+		plan->fresh[i] = !known;
+		if (known)
+			taken[plan->status[i].slot] = true;
+	}
+	for (size_t i = 0; i < plan->count; i++) {
+		int slot = plan->fresh[i] ? free_slot(taken) : (int)plan->status[i].slot;
+
+		if (slot < 0)
+			return weir_error_set(err, slot,
+					      "interface %s: no room while those that this change "
+					      "removes are held; there is room for %d old and new "
+					      "ones: remove in one reload, add in the next",
+					      plan->status[i].name, WEIR_INTERFACES_MAX);
+		plan->status[i].slot = (uint32_t)slot;
+	}
+	return 0;
+}
+
+/* ---- take ---- */
+
+static int zero_traffic(const struct weir_engine *engine, uint32_t slot)
+{
+	static const struct weir_traffic zero;
+	int fd = bpf_map__fd(engine->load.skeleton->maps.weir_traffic);
+
+	for (uint32_t cpu = 0; cpu < engine->dataplane.shape.cpus; cpu++) {
+		for (uint32_t hook = 0; hook < WEIR_HOOKS; hook++) {
+			uint32_t key = (cpu * WEIR_INTERFACES_MAX + slot) * WEIR_HOOKS + hook;
+
+			if (bpf_map_update_elem(fd, &key, &zero, BPF_ANY))
+				return -errno;
+		}
+	}
+	return 0;
+}
+
+static void say_attached(const struct weir_engine *engine,
+			 const struct weir_interface_status *status)
+{
+	const char *how = status->dispatcher ? ", beside others in libxdp's dispatcher" : "";
+
+	if (status->attached == WEIR_ATTACHED_GENERIC)
+		weir_engine_say(engine, "interface %s: limited in GENERIC mode, the slow one%s%s%s",
+				status->name, how, *status->reason ? ": " : "", status->reason);
+	else
+		weir_engine_say(engine, "interface %s: limited in native mode%s", status->name,
+				how);
+}
+
+/* A reason that is new is logged; the same one at every look is not. */
+static void set_reason(const struct weir_engine *engine, struct weir_interface_status *status,
+		       const char *reason)
+{
+	bool news = strncmp(status->reason, reason, sizeof(status->reason) - 1);
+
+	snprintf(status->reason, sizeof(status->reason), "%s", reason);
+	if (news)
+		weir_engine_say(engine, "%s%s", status->attached ? "" : "NOT limited: ", reason);
+}
+
+static int take_one(struct weir_engine *engine, struct weir_interface_status *status,
+		    struct weir_error *err)
+{
+	int code;
+
+	status->attached = WEIR_ATTACHED_NOT;
+	status->ifindex = if_nametoindex(status->name);
+	if (!status->ifindex) {
+		code = weir_error_set(err, -ENODEV,
+				      "interface %s: there is none of this name now (`ip link`); "
+				      "it is taken when it comes",
+				      status->name);
+	} else {
+		code = table_set(engine, status->ifindex, status->slot);
+		if (code)
+			weir_error_set(err, code,
+				       "interface %s: its index %u shares a line with two others",
+				       status->name, status->ifindex);
+		else
+			code = weir_xdp_attach(&engine->xdp, status, err);
+	}
+	if (code)
+		set_reason(engine, status, err->text);
+	else
+		say_attached(engine, status);
+	return code;
+}
+
+static bool holds_so(const struct weir_engine *engine, const struct weir_interface_status *status)
+{
+	const struct weir_interface_status *before = find_held(&engine->held, status->name);
+
+	return before && before->attached && before->asked == status->asked;
+}
+
+int weir_held_take(struct weir_engine *engine, struct weir_held *plan, struct weir_error *err)
+{
+	size_t had = 0;
+	int code = 0;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		int one = 0;
+
+		if (plan->fresh[i]) {
+			one = zero_traffic(engine, plan->status[i].slot);
+			if (one)
+				return weir_error_set(err, one, "can't reset traffic counts: %s",
+						      strerror(-one));
+			plan->fresh[i] = false;
+		}
+		if (!holds_so(engine, &plan->status[i]))
+			one = take_one(engine, &plan->status[i], err);
+		if (one)
+			code = one;
+		else
+			had++;
+	}
+	return had ? 0 : code;
+}
+
+/* ---- sweep ---- */
+
+void weir_held_sweep(struct weir_engine *engine, bool all)
+{
+	struct if_nameindex *interfaces = if_nameindex();
+	struct weir_error err;
+
+	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
+		struct weir_xdp_found found;
+
+		if (!all && find_held(&engine->held, i->if_name))
+			continue;
+		if (weir_xdp_look(engine->xdp.switch_id, i->if_index, &found) ||
+		    found.holder != WEIR_HELD_BY_US)
+			continue;
+		if (weir_xdp_detach(engine->xdp.switch_id, i->if_index, &err))
+			weir_engine_say(engine, "%s", err.text);
+		else
+			weir_engine_say(engine, "interface %s: no longer limited", i->if_name);
+	}
+	if (interfaces)
+		if_freenameindex(interfaces);
+	for (uint32_t i = 0; i < WEIR_INTERFACE_LINES; i++) {
+		for (int j = 0; j < 2; j++) {
+			uint32_t ifindex = engine->dataplane.interfaces[i].ifindex[j];
+			bool held = false;
+
+			for (size_t k = 0; k < engine->held.count; k++)
+				held |= engine->held.status[k].ifindex == ifindex;
+			if (ifindex && !held)
+				table_clear(engine, ifindex);
+		}
+	}
+}
+
+/* ---- look ---- */
+
+static void forget_index(struct weir_engine *engine, struct weir_interface_status *status)
+{
+	table_clear(engine, status->ifindex);
+	status->ifindex = 0;
+	status->attached = WEIR_ATTACHED_NOT;
+	status->dispatcher = false;
+}
+
+static void say_lost(const struct weir_engine *engine, const struct weir_interface_status *status,
+		     const struct weir_xdp_found *found)
+{
+	if (found->holder == WEIR_HELD_BY_FOREIGN)
+		weir_engine_say(engine,
+				"interface %s: our program was replaced by somebody's: id %u, name "
+				"%s, tag %s",
+				status->name, found->id, found->name, found->tag);
+	else
+		weir_engine_say(engine, "interface %s: our program was taken off by somebody",
+				status->name);
+}
+
+static void look_at(struct weir_engine *engine, struct weir_interface_status *status, bool retry)
+{
+	uint32_t ifindex = if_nametoindex(status->name);
+	struct weir_xdp_found found;
+	struct weir_error err;
+
+	if (status->ifindex && ifindex != status->ifindex) {
+		weir_engine_say(engine, "interface %s: index %u is gone%s", status->name,
+				status->ifindex, ifindex ? ", another came" : "");
+		forget_index(engine, status);
+		retry = true;
+	}
+	if (ifindex && !weir_xdp_look(engine->xdp.switch_id, ifindex, &found)) {
+		if (status->attached && found.holder == WEIR_HELD_BY_US) {
+			status->attached = found.mode;
+			status->dispatcher = found.dispatcher;
+			return;
+		}
+		if (status->attached) {
+			say_lost(engine, status, &found);
+			status->attached = WEIR_ATTACHED_NOT;
+			retry = true;
+		}
+	}
+	if (retry)
+		take_one(engine, status, &err);
+}
+
+void weir_held_look(struct weir_engine *engine, bool retry)
+{
+	for (size_t i = 0; i < engine->held.count; i++)
+		look_at(engine, &engine->held.status[i], retry);
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "controller/generation.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STORE(to, value) __atomic_store_n(&(to), value, __ATOMIC_RELEASE)
+
+int weir_generation_wait(struct weir_generation *generation)
+{
+	uint32_t zero = 0, fd = (uint32_t)generation->inner_fd;
+
+	return bpf_map_update_elem(generation->outer_fd, &zero, &fd, BPF_ANY);
+}
+
+int weir_generation_open(struct weir_generation *generation, struct weir_dataplane *dataplane,
+			 int totals_fd, struct weir_error *err)
+{
+	int code;
+
+	*generation = (struct weir_generation){
+		.dataplane = dataplane,
+		.totals_fd = totals_fd,
+		.outer_fd = -1,
+	};
+	generation->inner_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_wait", 4, 4, 1, NULL);
+	if (generation->inner_fd >= 0) {
+		LIBBPF_OPTS(bpf_map_create_opts, options,
+			    .inner_map_fd = (uint32_t)generation->inner_fd);
+
+		generation->outer_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "weir_waits", 4,
+						      4, 1, &options);
+	}
+	code = generation->outer_fd < 0 ? -errno : weir_generation_wait(generation);
+	if (!code)
+		return 0;
+	weir_generation_close(generation);
+	return weir_error_set(err, code, "can't make the maps that a change waits by: %s",
+			      strerror(-code));
+}
+
+void weir_generation_close(struct weir_generation *generation)
+{
+	if (generation->outer_fd >= 0)
+		close(generation->outer_fd);
+	if (generation->inner_fd >= 0)
+		close(generation->inner_fd);
+	generation->outer_fd = generation->inner_fd = -1;
+}
+
+static uint32_t active_of(const struct weir_generation *generation)
+{
+	return generation->dataplane->active->generation & 1;
+}
+
+static struct weir_limit *limits_of(const struct weir_generation *generation, uint32_t which)
+{
+	return generation->dataplane->limits + which * WEIR_LIMITS_MAX;
+}
+
+struct weir_compiled_before weir_generation_now(const struct weir_generation *generation)
+{
+	uint32_t active = active_of(generation);
+	uint32_t count = generation->dataplane->policy[active].limits;
+
+	return (struct weir_compiled_before){
+		.limits = limits_of(generation, active),
+		.count = count < WEIR_LIMITS_MAX ? count : WEIR_LIMITS_MAX,
+		.labels = generation->dataplane->labels,
+	};
+}
+
+/* ---- prefixes ---- */
+
+/* The keys in the map: *keys is malloc'd, or NULL for none. */
+static int list_prefixes(int fd, struct weir_prefix_key **keys, size_t *count)
+{
+	struct weir_prefix_key key, *at = NULL, *grown;
+	size_t room = 0;
+
+	*keys = NULL;
+	*count = 0;
+	while (!bpf_map_get_next_key(fd, at, &key)) {
+		if (*count == room) {
+			room = room ? 2 * room : 64;
+			grown = realloc(*keys, room * sizeof(**keys));
+			if (!grown) {
+				free(*keys);
+				return -ENOMEM;
+			}
+			*keys = grown;
+		}
+		(*keys)[*count] = key;
+		at = &(*keys)[(*count)++];
+	}
+	return 0;
+}
+
+static int clear_prefixes(const struct weir_generation *generation, uint32_t which)
+{
+	int fd = generation->dataplane->prefixes_fd;
+	struct weir_prefix_key *keys;
+	size_t count;
+	int code = list_prefixes(fd, &keys, &count);
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < count && !code; i++) {
+		if (keys[i].table >> 2 == which && bpf_map_delete_elem(fd, &keys[i]))
+			code = -errno;
+	}
+	free(keys);
+	return code;
+}
+
+static int fill_prefixes(const struct weir_generation *generation, uint32_t which,
+			 const struct weir_compiled *compiled)
+{
+	int code = clear_prefixes(generation, which);
+
+	for (size_t i = 0; i < compiled->prefix_count && !code; i++) {
+		struct weir_prefix_key key = compiled->prefixes[i].key;
+
+		key.table |= (uint8_t)(which << 2);
+		if (bpf_map_update_elem(generation->dataplane->prefixes_fd, &key,
+					&compiled->prefixes[i].class, BPF_ANY))
+			code = -errno;
+	}
+	if (code)
+		clear_prefixes(generation, which);
+	return code;
+}
+
+/* ---- slots ---- */
+
+static bool slot_in_force(const struct weir_generation *generation, uint16_t slot)
+{
+	struct weir_compiled_before now = weir_generation_now(generation);
+
+	for (size_t i = 0; i < now.count; i++) {
+		if (now.limits[i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+/* A slot given to a new limit starts from zero; nobody counts into it before the switch. */
+static int begin_slots(const struct weir_generation *generation,
+		       const struct weir_compiled *compiled)
+{
+	static const struct weir_totals zero;
+	const struct weir_shape *shape = &generation->dataplane->shape;
+
+	for (uint32_t i = 0; i < compiled->head.limits; i++) {
+		uint16_t slot = compiled->limits[i].slot;
+
+		if (slot_in_force(generation, slot))
+			continue;
+		for (uint32_t cpu = 0; cpu < shape->cpus; cpu++) {
+			uint32_t key = cpu * WEIR_LIMITS_MAX + slot;
+
+			if (bpf_map_update_elem(generation->totals_fd, &key, &zero, BPF_ANY))
+				return -errno;
+		}
+		generation->dataplane->labels[slot] = compiled->labels[i];
+	}
+	return 0;
+}
+
+/* After the switch: the kept limits' settings, and no name for slots that are free. */
+static void settle_labels(const struct weir_generation *generation,
+			  const struct weir_compiled *compiled)
+{
+	struct weir_label *labels = generation->dataplane->labels;
+
+	for (uint16_t slot = 0; slot < WEIR_LIMITS_MAX; slot++) {
+		if (!slot_in_force(generation, slot))
+			labels[slot] = (struct weir_label){ 0 };
+	}
+	for (uint32_t i = 0; i < compiled->head.limits; i++)
+		labels[compiled->limits[i].slot] = compiled->labels[i];
+}
+
+int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
+			  struct weir_error *err)
+{
+	struct weir_dataplane *dataplane = generation->dataplane;
+	uint32_t idle = !active_of(generation);
+	int code = fill_prefixes(generation, idle, compiled);
+
+	if (code)
+		return weir_error_set(err, code, "can't store the policy's prefixes: %s",
+				      strerror(-code));
+	code = begin_slots(generation, compiled);
+	if (code)
+		return weir_error_set(err, code, "can't reset the totals of a new limit: %s",
+				      strerror(-code));
+	dataplane->policy[idle] = compiled->head;
+	memcpy(limits_of(generation, idle), compiled->limits, sizeof(compiled->limits));
+	memcpy(dataplane->rows + idle * WEIR_ROWS, compiled->rows, sizeof(compiled->rows));
+	memcpy(dataplane->ports + idle * 2 * WEIR_PORT_WORDS, compiled->ports,
+	       sizeof(compiled->ports));
+	STORE(dataplane->active->generation, idle);
+	settle_labels(generation, compiled);
+	weir_generation_wait(generation);
+	clear_prefixes(generation, !idle);
+	return 0;
+}
+
+void weir_generation_set(struct weir_generation *generation, uint32_t limit,
+			 const struct weir_limit *next, const struct weir_label *label)
+{
+	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
+
+	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
+		STORE(live->words[i], next->words[i]);
+	STORE(live->flags, next->flags);
+	STORE(live->revision, live->revision + 1);
+	generation->dataplane->labels[live->slot] = *label;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Puts a compiled policy into force: the idle generation is filled, one store switches, and
+ * when the call returns no packet looks at the old one any more. So the idle generation and
+ * the slots of removed limits may always be written at once.
+ */
+#pragma once
+
+#include "controller/compile.h"
+#include "controller/dataplane.h"
+
+struct weir_generation {
+	struct weir_dataplane *dataplane;
+	int totals_fd; /* of weir_totals: mapped read-only, zeroed by the system call */
+	int outer_fd;  /* for weir_generation_wait */
+	int inner_fd;
+};
+
+/* Waits for the packets under way, of a switch that a killed engine may just have made. */
+int weir_generation_open(struct weir_generation *generation, struct weir_dataplane *dataplane,
+			 int totals_fd, struct weir_error *err);
+void weir_generation_close(struct weir_generation *generation);
+
+/* What is in force, as weir_compile wants it. Points into the maps. */
+struct weir_compiled_before weir_generation_now(const struct weir_generation *generation);
+
+/* 0, or -errno (no memory for the prefixes) and nothing changed. */
+int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
+			  struct weir_error *err);
+
+/*
+ * `weir set`: gives the limit in force at index `limit` another conf and flags in place, at
+ * once and without a wait, and its label with it. Same kind and key.
+ *
+ * A packet may read half of it. The words are stored in the order burst, cost, flags,
+ * revision, and a packet reads its cost before the burst, so what it can see is the old cost
+ * with the new burst: it pays the price of a moment earlier for room that the new limit grants.
+ * tat - now <= burst of the new limit holds throughout, so nothing is refilled: the charges of
+ * all packets add up to no more than the time that passed and one new burst. The alternative,
+ * a switch of generations with its wait, takes 10 ms and more a change (measured).
+ */
+void weir_generation_set(struct weir_generation *generation, uint32_t limit,
+			 const struct weir_limit *next, const struct weir_label *label);
+
+/*
+ * Returns when every program run that had begun before is over. Storing a map into a map of
+ * maps waits for RCU in the kernel (maybe_wait_bpf_programs, since 4.20 and still in 6.18),
+ * under which programs run. membarrier(GLOBAL) would be less code, but it does nothing on one
+ * CPU and fails with nohz_full.
+ */
+int weir_generation_wait(struct weir_generation *generation);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "controller/load.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "controller/dataplane.h"
+#include "controller/pins.h"
+
+/* Before 5.11 maps count as locked memory. Where it may not be raised the load will tell. */
+static void raise_memlock(void)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	setrlimit(RLIMIT_MEMLOCK, &all);
+}
+
+static bool is_pinned(const struct bpf_map *map)
+{
+	return !strchr(bpf_map__name(map), '.');
+}
+
+/* ---- adoption ---- */
+
+static int layout_differs(const char *pins, const char *name, struct weir_error *err)
+{
+	return weir_error_set(err, -EPROTO,
+			      "pinned map %s/%s has another size or type than this weir needs, or "
+			      "is missing: run `weir stop --detach` with the weir that made it (its "
+			      "state will be lost), then start again",
+			      pins, name);
+}
+
+static int adopt_map(const char *pins, struct bpf_map *map, struct weir_error *err)
+{
+	char path[WEIR_PINS_SIZE + 64];
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd, code;
+
+	snprintf(path, sizeof(path), "%s/%s", pins, bpf_map__name(map));
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return errno == ENOENT ? layout_differs(pins, bpf_map__name(map), err) :
+					 weir_error_set(err, -errno, "can't open %s: %s", path,
+							strerror(errno));
+	code = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : 0;
+	if (code)
+		weir_error_set(err, code, "can't look at %s: %s", path, strerror(-code));
+	else if (info.type != bpf_map__type(map) || info.key_size != bpf_map__key_size(map) ||
+		 info.value_size != bpf_map__value_size(map) ||
+		 info.max_entries != bpf_map__max_entries(map) ||
+		 info.map_flags != bpf_map__map_flags(map))
+		code = layout_differs(pins, bpf_map__name(map), err);
+	else
+		code = bpf_map__reuse_fd(map, fd);
+	close(fd);
+	return code;
+}
+
+static int adopt(struct weir_load *load, uint32_t keys, struct weir_error *note,
+		 struct weir_error *err)
+{
+	struct weir_shape fresh;
+	struct bpf_map *map;
+	uint32_t zero = 0;
+	struct weir_switch found;
+	int fd = weir_pins_switch(load->pins, err);
+	int code;
+
+	if (fd < 0)
+		return fd;
+	code = bpf_map_lookup_elem(fd, &zero, &found) ? -errno : 0;
+	close(fd);
+	if (!code)
+		code = weir_shape_draw(&fresh, keys);
+	if (code)
+		return weir_error_set(err, code, "can't read %s/weir_switch: %s", load->pins,
+				      strerror(-code));
+	load->shape = found.shape;
+	if (fresh.sets != found.shape.sets)
+		weir_error_set(note, 0,
+			       "ledger.keys is %u, but the ledger in use has %u places and keeps "
+			       "them: `weir stop --detach`, then a start, makes it anew",
+			       fresh.sets * WEIR_WAYS, found.shape.sets * WEIR_WAYS);
+	if (fresh.cpus != found.shape.cpus)
+		return weir_error_set(err, -EPROTO,
+				      "the pins in %s are for %u CPUs, this machine has %u: run "
+				      "`weir stop --detach`, then start again",
+				      load->pins, found.shape.cpus, fresh.cpus);
+	code = weir_dataplane_prepare(load->skeleton->obj, &load->shape);
+	if (code)
+		return weir_error_set(err, code, "can't size the maps: %s", strerror(-code));
+	bpf_object__for_each_map(map, load->skeleton->obj) {
+		code = is_pinned(map) ? adopt_map(load->pins, map, err) : 0;
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+/* ---- a new set ---- */
+
+static void new_path(const char *pins, char *path, size_t size)
+{
+	snprintf(path, size, "%s-new", pins);
+}
+
+static int make_new(struct weir_load *load, uint32_t keys, struct weir_error *err)
+{
+	int code = weir_shape_draw(&load->shape, keys);
+
+	if (!code)
+		code = weir_dataplane_prepare(load->skeleton->obj, &load->shape);
+	return code ? weir_error_set(err, code, "can't size the maps: %s", strerror(-code)) : 0;
+}
+
+static int pin_new(struct weir_load *load, struct weir_error *err)
+{
+	char folder[WEIR_PINS_SIZE + 8], path[WEIR_PINS_SIZE + 64];
+	struct bpf_map *map;
+
+	new_path(load->pins, folder, sizeof(folder));
+	bpf_object__for_each_map(map, load->skeleton->obj) {
+		snprintf(path, sizeof(path), "%s/%s", folder, bpf_map__name(map));
+		if (is_pinned(map) && bpf_obj_pin(bpf_map__fd(map), path))
+			return weir_error_set(err, -errno, "can't pin %s: %s", path,
+					      strerror(errno));
+	}
+	return 0;
+}
+
+int weir_load_publish(struct weir_load *load, struct weir_error *err)
+{
+	char folder[WEIR_PINS_SIZE + 8];
+	int code;
+
+	if (load->adopted || load->published)
+		return 0;
+	code = pin_new(load, err);
+	if (code)
+		return code;
+	new_path(load->pins, folder, sizeof(folder));
+	if (rename(folder, load->pins))
+		return weir_error_set(err, -errno, "can't rename %s to %s: %s", folder, load->pins,
+				      strerror(errno));
+	load->published = true;
+	return 0;
+}
+
+/* ---- both ---- */
+
+static int load_programs(struct weir_load *load, struct weir_error *err)
+{
+	int code;
+
+	weir_kernel_words_clear();
+	code = weir_bpf__load(load->skeleton);
+	if (!code)
+		return 0;
+	if (code == -ENOMEM)
+		return weir_error_set(err, code,
+				      "no memory for a ledger of %u places (%llu MB): lower "
+				      "ledger.keys",
+				      load->shape.sets * WEIR_WAYS,
+				      (unsigned long long)weir_shape_bytes(&load->shape) >> 20);
+	if (code == -EPERM)
+		return weir_error_set(err, code,
+				      "the kernel lets us load no programs: weir needs root, or "
+				      "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+	return weir_error_set(err, code, "the kernel refused weir's programs: %s (%s)",
+			      strerror(-code), weir_kernel_words());
+}
+
+static int take_folder(struct weir_load *load, struct weir_error *err)
+{
+	char folder[WEIR_PINS_SIZE + 8];
+	int code = weir_pins_look(load->pins, err);
+
+	if (code < 0)
+		return code;
+	load->adopted = code;
+	snprintf(folder, sizeof(folder), "%s", load->pins);
+	if (!load->adopted) {
+		new_path(load->pins, folder, sizeof(folder));
+		if (mkdir(folder, 0700) && errno != EEXIST)
+			return weir_error_set(err, -errno, "can't make %s: %s", folder,
+					      strerror(errno));
+	}
+	load->lock_fd = weir_pins_lock(folder, err);
+	if (load->lock_fd < 0)
+		return load->lock_fd;
+	if (!load->adopted)
+		weir_pins_empty(folder);
+	return 0;
+}
+
+int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys,
+		   struct weir_error *note, struct weir_error *err)
+{
+	int code;
+
+	*load = (struct weir_load){ .lock_fd = -1 };
+	note->text[0] = '\0';
+	if (strlen(pins) >= sizeof(load->pins))
+		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': longer than %d bytes",
+				      pins, WEIR_PINS_SIZE - 1);
+	strcpy(load->pins, pins);
+	weir_kernel_words_listen();
+	raise_memlock();
+	code = weir_pins_mount(pins, &load->mounted, err);
+	if (!code)
+		code = take_folder(load, err);
+	if (!code) {
+		load->skeleton = weir_bpf__open();
+		if (!load->skeleton)
+			code = weir_error_set(err, -errno, "can't open weir's own programs: %s",
+					      strerror(errno));
+	}
+	if (!code)
+		code = load->adopted ? adopt(load, keys, note, err) : make_new(load, keys, err);
+	if (!code)
+		code = load_programs(load, err);
+	if (code)
+		weir_load_close(load, true);
+	return code;
+}
+
+void weir_load_close(struct weir_load *load, bool undo)
+{
+	char folder[WEIR_PINS_SIZE + 8];
+
+	weir_bpf__destroy(load->skeleton);
+	load->skeleton = NULL;
+	if (undo && !load->adopted && load->lock_fd >= 0) {
+		new_path(load->pins, folder, sizeof(folder));
+		weir_pins_remove(load->published ? load->pins : folder);
+	}
+	if (load->lock_fd >= 0)
+		close(load->lock_fd);
+	load->lock_fd = -1;
+	if (undo && load->mounted)
+		weir_pins_unmount(load->pins);
+}
+
+struct weir_bpf *weir_load_copy(const struct weir_load *load)
+{
+	struct weir_bpf *copy = weir_bpf__open();
+	struct bpf_program *program;
+	struct bpf_map *map, *ours;
+	int code = 0;
+
+	if (!copy)
+		return NULL;
+	code = weir_dataplane_prepare(copy->obj, &load->shape);
+	bpf_object__for_each_map(map, copy->obj) {
+		ours = bpf_object__find_map_by_name(load->skeleton->obj, bpf_map__name(map));
+		if (!code && is_pinned(map))
+			code = bpf_map__reuse_fd(map, bpf_map__fd(ours));
+	}
+	bpf_object__for_each_program(program, copy->obj)
+		bpf_program__set_autoload(program, program == copy->progs.weir_xdp);
+	if (!code)
+		return copy;
+	weir_bpf__destroy(copy);
+	errno = -code;
+	return NULL;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "controller/overrides.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096
+#define FIELDS_MAX 32
+
+static int corrupt(const char *path, int line, const char *what, struct weir_error *err)
+{
+	return weir_error_set(err, -EINVAL,
+			      "%s:%d: %s; these are the values that `weir set --save` kept: repair "
+			      "the file, or delete it to go by the configuration alone",
+			      path, line, what);
+}
+
+/* The file, checked to its last value; an empty one where there is none. NULL, *code. */
+static json_t *read_file(const char *path, int *code, struct weir_error *err)
+{
+	json_error_t error;
+	json_t *root, *fields, *value;
+	const char *name;
+	FILE *file = fopen(path, "re");
+
+	*code = 0;
+	if (!file && errno == ENOENT)
+		return json_pack("{s:i, s:{}}", "version", 1, "limits");
+	if (!file) {
+		*code = weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
+		return NULL;
+	}
+	root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+	fclose(file);
+	if (!root) {
+		*code = corrupt(path, error.line, error.text, err);
+		return NULL;
+	}
+	if (json_integer_value(json_object_get(root, "version")) != 1 ||
+	    !json_is_object(json_object_get(root, "limits")))
+		*code = corrupt(path, 1, "not a file of version 1 with limits", err);
+	json_object_foreach(json_object_get(root, "limits"), name, fields) {
+		const char *field;
+
+		if (!json_is_object(fields) || json_object_size(fields) > FIELDS_MAX)
+			*code = corrupt(path, 1, "a limit is not an object of fields", err);
+		json_object_foreach(fields, field, value) {
+			if (!json_is_string(value))
+				*code = corrupt(path, 1, "a field's value is not a text", err);
+		}
+	}
+	if (!*code)
+		return root;
+	json_decref(root);
+	return NULL;
+}
+
+static void apply_one(const char *path, struct weir_policy *policy, const char *limit,
+		      json_t *fields, weir_engine_log log, void *context)
+{
+	struct weir_policy_change changes[FIELDS_MAX];
+	struct weir_error refused;
+	char line[768], values[256] = "";
+	size_t count = 0, used = 0;
+	const char *field;
+	json_t *value;
+
+	json_object_foreach(fields, field, value) {
+		changes[count++] = (struct weir_policy_change){ field, json_string_value(value) };
+		if (used < sizeof(values))
+			used += (size_t)snprintf(values + used, sizeof(values) - used, " %s=%s",
+						 field, json_string_value(value));
+	}
+	if (weir_policy_set(policy, limit, changes, count, &refused))
+		snprintf(line, sizeof(line), "override in %s left out:%s: %s", path, values,
+			 refused.text);
+	else
+		snprintf(line, sizeof(line), "limit %s:%s (kept by weir set --save in %s)", limit,
+			 values, path);
+	if (log)
+		log(context, line);
+}
+
+int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engine_log log,
+			 void *context, struct weir_error *err)
+{
+	const char *limit;
+	json_t *root, *fields;
+	int code;
+
+	root = read_file(path, &code, err);
+	if (!root)
+		return code ? code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
+	json_object_foreach(json_object_get(root, "limits"), limit, fields)
+		apply_one(path, policy, limit, fields, log, context);
+	json_decref(root);
+	return 0;
+}
+
+static int sync_folder(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int code;
+
+	if (fd < 0)
+		return -errno;
+	code = fsync(fd) ? -errno : 0;
+	close(fd);
+	return code;
+}
+
+static int write_all(int fd, const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left) {
+		ssize_t wrote = write(fd, text, left);
+
+		if (wrote < 0)
+			return -errno;
+		text += wrote;
+		left -= (size_t)wrote;
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+static int replace_file(const char *path, const char *text)
+{
+	char temporary[PATH_SIZE + 8], copy[PATH_SIZE];
+	const char *folder;
+	int fd, code;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	folder = dirname(copy);
+	if (mkdir(folder, 0755) && errno != EEXIST)
+		return -errno;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	code = write_all(fd, text);
+	if (close(fd) && !code)
+		code = -errno;
+	if (!code && rename(temporary, path))
+		code = -errno;
+	if (code)
+		unlink(temporary);
+	else
+		code = sync_folder(folder);
+	return code;
+}
+
+int weir_overrides_save(const char *path, const char *limit,
+			const struct weir_policy_change *changes, size_t count,
+			struct weir_error *err)
+{
+	json_t *root, *limits, *fields;
+	char *text = NULL;
+	int code;
+
+	if (strlen(path) >= PATH_SIZE)
+		return weir_error_set(err, -ENAMETOOLONG, "overrides file: path too long");
+	root = read_file(path, &code, err);
+	if (!root)
+		return code ? code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
+	limits = json_object_get(root, "limits");
+	fields = json_object_get(limits, limit);
+	if (!fields) {
+		fields = json_object();
+		json_object_set_new(limits, limit, fields);
+	}
+	for (size_t i = 0; i < count; i++)
+		json_object_set_new(fields, changes[i].field, json_string(changes[i].value));
+	text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
+	code = text ? replace_file(path, text) : -ENOMEM;
+	free(text);
+	json_decref(root);
+	if (code)
+		return weir_error_set(err, code, "can't save to %s: %s", path, strerror(-code));
+	return 0;
+}

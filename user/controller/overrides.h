@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What `weir set --save` keeps: a small JSON file beside the configuration's reach (that may
+ * be read-only), {"version": 1, "limits": {"per-ip": {"rate": "500pps"}}}, applied over the
+ * configuration at every start and reload. Values are those of the configuration's language.
+ */
+#pragma once
+
+#include "controller/engine.h"
+
+/*
+ * Applies the file to the policy; no file is no override. -EINVAL for what is no such file. A
+ * limit or field that the policy no longer has is logged and left out, a value likewise: the
+ * configuration has moved on.
+ */
+int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engine_log log,
+			 void *context, struct weir_error *err);
+
+/* Adds changes of one limit: atomic, on disk when it returns. Makes the file's folder. */
+int weir_overrides_save(const char *path, const char *limit,
+			const struct weir_policy_change *changes, size_t count,
+			struct weir_error *err);
