@@ -246,6 +246,7 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 	const struct weir_engine_options options = {
 		.config = loop->options->config,
 		.pins = loop->pins,
+		.overrides = loop->options->overrides,
 		.log = weir_loop_log,
 		.log_context = loop,
 	};
@@ -256,8 +257,6 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 	if (!loop->journal || !loop->base || watch_signals(loop))
 		return weir_error_set(err, -ENOMEM, "out of memory");
 	rc = start_control(loop, err);
-	if (!rc)
-		rc = weir_pins_lock(&loop->lock, loop->pins, err);
 	if (!rc)
 		rc = weir_engine_start(&loop->engine, &options, err);
 	if (!rc)
@@ -276,7 +275,6 @@ static void end(struct weir_loop *loop)
 	ring_buffer__free(loop->ring);
 	if (loop->engine)
 		weir_engine_stop(loop->engine, loop->detach);
-	weir_pins_unlock(&loop->lock, loop->pins);
 	if (loop->stopper)
 		weir_control_reply(loop->stopper,
 				   json_pack("{s:i, s:b}", "schema", WEIR_JSON_SCHEMA, "detached",
@@ -296,7 +294,6 @@ int weir_loop_run(const struct weir_loop_options *options, struct weir_error *er
 		return weir_error_set(err, -ENOMEM, "out of memory");
 	loop->options = options;
 	loop->pins = options->pins ? options->pins : WEIR_PINS_DEFAULT;
-	loop->lock.fd = -1;
 	rc = start(loop, err);
 	if (!rc) {
 		log_format(loop, "ready: %s", loop->socket);

@@ -7,7 +7,6 @@
 #include "controller/control.h"
 #include "controller/journal.h"
 #include "controller/loop.h"
-#include "controller/pins_lock.h"
 #include "controller/ranking.h"
 #include "controller/report.h"
 
@@ -24,7 +23,6 @@ struct weir_loop {
 	char socket[WEIR_POLICY_SOCKET_SIZE]; /* where it listens */
 	char group[WEIR_POLICY_GROUP_SIZE];   /* as it was at the start */
 	struct event_base *base;
-	struct weir_pins_lock lock;
 	struct weir_engine *engine;
 	struct weir_control *control;
 	struct weir_journal *journal;
