@@ -52,9 +52,7 @@ __noinline int weir_claim_reserve(struct weir_context *context)
 	if (!context)
 		return WEIR_REFUSED;
 	charge = &context->charge;
-	limit = weir_limit_at(context, charge->limit);
-	if (!limit)
-		return WEIR_REFUSED;
+	limit = weir_limit_at(context->generation, charge->limit);
 	if (!weir_begin(context, limit))
 		return WEIR_REFUSED;
 	first = weir_set_at(limit, charge->first);
@@ -90,9 +88,7 @@ __noinline int weir_claim_publish(struct weir_context *context)
 	if (!context)
 		return WEIR_AGAIN;
 	charge = &context->charge;
-	limit = weir_limit_at(context, charge->limit);
-	if (!limit)
-		return WEIR_AGAIN;
+	limit = weir_limit_at(context->generation, charge->limit);
 	first = weir_set_at(limit, charge->first);
 	second = weir_set_at(limit, charge->second);
 	if (!first || !second)
@@ -158,9 +154,7 @@ __noinline int weir_take_once(struct weir_context *context)
 	if (!context)
 		return WEIR_REFUSED;
 	charge = &context->charge;
-	limit = weir_limit_at(context, charge->limit);
-	if (!limit)
-		return WEIR_UNTRACKED;
+	limit = weir_limit_at(context->generation, charge->limit);
 	first = weir_set_at(limit, charge->first);
 	second = weir_set_at(limit, charge->second);
 	if (!first || !second)
@@ -252,14 +246,14 @@ static __always_inline int weir_take_events(struct weir_context *context)
  * See lease.bpf.h.
  */
 static __always_inline int weir_take_aggregate(struct weir_context *context,
-					       const struct weir_limit *limit)
+					       const struct weir_limit *limit,
+					       struct weir_lease *lease)
 {
-	struct weir_lease *lease = weir_lease_at(context, limit);
 	struct weir_charge *charge = &context->charge;
 	uint64_t cost = charge->cost, batch = weir_lease_batch(limit);
 	int answer;
 
-	if (!lease || charge->mode != WEIR_TAKE || batch < cost)
+	if (charge->mode != WEIR_TAKE || batch < cost)
 		return weir_take(context);
 	if (weir_lease_is_over(lease, limit, context->now_ticks)) {
 		charge->cost = lease->left_ticks;
@@ -284,9 +278,11 @@ static __always_inline int weir_take_aggregate(struct weir_context *context,
 }
 
 /* A packet at one limit: enum weir_answer. */
-static __always_inline int weir_admit(struct weir_context *context, const struct weir_limit *limit,
-				      uint32_t index, uint32_t mode)
+static __always_inline int weir_admit(struct weir_cpu *cpu, struct weir_context *context,
+				      const struct weir_limit *limit, uint32_t index,
+				      uint32_t mode)
 {
+	struct weir_lease *lease = weir_lease_at(cpu, limit);
 	struct weir_front_slot *slot;
 
 	weir_charge_open(context, limit, index, mode);
@@ -302,7 +298,7 @@ static __always_inline int weir_admit(struct weir_context *context, const struct
 		return weir_take_events(context);
 	if (limit->key || limit->kind != WEIR_KIND_BUCKET)
 		return weir_take(context);
-	if (mode != WEIR_BACK && weir_lease_covers(context, limit))
+	if (mode != WEIR_BACK && weir_lease_covers(lease, context, limit))
 		return WEIR_ADMITTED;
-	return weir_take_aggregate(context, limit);
+	return weir_take_aggregate(context, limit, lease);
 }

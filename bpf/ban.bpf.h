@@ -45,8 +45,8 @@ __noinline int weir_ban_strike(struct weir_context *context)
 
 	if (!context)
 		return 1;
-	limit = weir_limit_at(context, context->charge.limit);
-	if (!limit || weir_strike(context, limit) < limit->ban_after)
+	limit = weir_limit_at(context->generation, context->charge.limit);
+	if (weir_strike(context, limit) < limit->ban_after)
 		return 1;
 	bpf_map_delete_elem(&weir_strikes, &context->charge.tag);
 	ban.until_ticks = context->now_ticks + limit->ban_ticks;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is known of one packet on its way through the programs. It lies in a map, one a CPU,
- * since BPF's 512 bytes of stack are wanted elsewhere: programs don't nest on a CPU.
+ * What is known of one packet on its way through the programs. It lies in the CPU's scratch,
+ * since BPF's 512 bytes of stack are wanted elsewhere: programs don't nest on a CPU. It is not
+ * emptied between packets: each field is written before it is read.
  *
  * Functions that are not static take only this, and are verified once, each on its own,
  * instead of once for every way that leads to them.
@@ -42,40 +43,22 @@ struct weir_context {
 	uint32_t hook;	     /* enum weir_hook */
 	uint32_t refused_by; /* slot of the limit that decided */
 	uint32_t mode;	     /* enum weir_mode, of a walk over several limits */
-	uint32_t reserved;
+	uint32_t would;	     /* 1: refused by a limit in monitor mode, so it passes */
 	struct weir_charge charge;
 	struct weir_bitmap limits; /* that match */
 	struct weir_bitmap left;   /* yet to be asked */
 	struct weir_bitmap done;   /* charged */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* set at load: [cpu] */
-	__type(key, uint32_t);
-	__type(value, struct weir_context);
-} weir_scratch SEC(".maps");
+_Static_assert(sizeof(struct weir_context) <= WEIR_SCRATCH_BYTES, "fits the scratch");
 
-/* This CPU's, emptied of what the last packet left. */
-static __always_inline struct weir_context *weir_context_open(enum weir_hook hook,
-							      uint32_t ifindex)
+static __always_inline struct weir_cpu *weir_cpu_at(uint32_t cpu)
 {
-	uint32_t cpu = bpf_get_smp_processor_id();
-	struct weir_context *context = bpf_map_lookup_elem(&weir_scratch, &cpu);
-
-	if (!context)
-		return 0;
-	context->now_ns = 0;
-	context->cpu = cpu;
-	context->ifindex = ifindex;
-	context->hook = hook;
-	return context;
+	return bpf_map_lookup_elem(&weir_cpus, &cpu);
 }
 
-static __always_inline struct weir_limit *weir_limit_at(const struct weir_context *context,
-							uint32_t index)
+static __always_inline struct weir_limit *weir_limit_at(uint32_t generation, uint32_t index)
 {
-	uint32_t key = context->generation * WEIR_LIMITS_MAX + (index & (WEIR_LIMITS_MAX - 1));
-
-	return bpf_map_lookup_elem(&weir_limits, &key);
+	return &weir_board.limits[(generation & 1) * WEIR_LIMITS_MAX +
+				  (index & (WEIR_LIMITS_MAX - 1))];
 }

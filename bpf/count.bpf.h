@@ -4,23 +4,23 @@
 
 #include "context.bpf.h"
 
-static __always_inline struct weir_totals *weir_totals_at(const struct weir_context *context,
+static __always_inline struct weir_totals *weir_totals_at(struct weir_cpu *cpu,
 							  const struct weir_limit *limit)
 {
-	uint32_t key = context->cpu * WEIR_LIMITS_MAX + (limit->slot & (WEIR_LIMITS_MAX - 1));
-
-	return bpf_map_lookup_elem(&weir_totals, &key);
+	return &cpu->totals[limit->slot & (WEIR_LIMITS_MAX - 1)];
 }
 
-static __always_inline void weir_count_path(const struct weir_context *context,
+static __always_inline void weir_count_path(struct weir_cpu *cpu,
+					    const struct weir_context *context,
 					    enum weir_path path)
 {
-	uint32_t key = (context->cpu * WEIR_INTERFACES_MAX + context->interface) * WEIR_HOOKS +
-		    context->hook;
-	struct weir_traffic *traffic = bpf_map_lookup_elem(&weir_traffic, &key);
+	uint32_t interface = context->interface & (WEIR_INTERFACES_MAX - 1);
+	uint32_t hook = context->hook;
+	struct weir_traffic *traffic;
 
-	if (!traffic)
+	if (hook >= WEIR_HOOKS)
 		return;
+	traffic = &cpu->traffic[interface][hook];
 	traffic->frames[path] += context->packet.packets;
 	traffic->bytes[path] += context->packet.bytes;
 }

@@ -24,7 +24,7 @@ static __always_inline void weir_event_fill(struct weir_event *event,
 }
 
 static __noinline void weir_event_send(const struct weir_context *context,
-				       struct weir_sampler *sampler, uint16_t slot, uint8_t would)
+				       struct weir_sampler *sampler)
 {
 	struct weir_event *event = bpf_ringbuf_reserve(&weir_events, sizeof(*event), 0);
 
@@ -33,24 +33,24 @@ static __noinline void weir_event_send(const struct weir_context *context,
 		sampler->suppressed++;
 		return;
 	}
-	weir_event_fill(event, context, slot);
+	weir_event_fill(event, context, context->refused_by);
 	event->suppressed = sampler->suppressed;
-	event->would = would;
+	event->would = context->would;
 	sampler->suppressed = 0;
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void weir_event_refused(const struct weir_context *context, uint64_t sample_ns,
-					       uint16_t slot, uint8_t would)
+/* A refusal by context->refused_by. */
+static __always_inline void weir_event_refused(struct weir_cpu *cpu,
+					       const struct weir_context *context,
+					       uint64_t sample_ns)
 {
-	struct weir_sampler *sampler = bpf_map_lookup_elem(&weir_sampler, &context->cpu);
+	struct weir_sampler *sampler = &cpu->sampler;
 
-	if (!sampler)
-		return;
 	if (context->now_ns < sampler->next_ns) {
 		sampler->suppressed++;
 		return;
 	}
 	sampler->next_ns = context->now_ns + sample_ns;
-	weir_event_send(context, sampler, slot, would);
+	weir_event_send(context, sampler);
 }

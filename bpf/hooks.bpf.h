@@ -20,11 +20,16 @@ __noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
 
 static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 {
-	struct weir_context *context = weir_context_open(WEIR_HOOK_XDP, ctx->ingress_ifindex);
+	uint32_t number = bpf_get_smp_processor_id();
+	struct weir_cpu *cpu = weir_cpu_at(number);
+	struct weir_context *context;
+	int parsed;
 
-	if (!context)
+	if (!cpu)
 		return XDP_PASS;
-	return weir_process(context, weir_parse_xdp(ctx, context)) ? XDP_PASS : XDP_DROP;
+	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
+	parsed = weir_parse_xdp(ctx, context);
+	return weir_process(cpu, context, parsed) ? XDP_PASS : XDP_DROP;
 }
 
 /* What of an skb must lie in one piece to be read. */
@@ -58,9 +63,14 @@ __noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *contex
 
 static __always_inline int weir_tc_verdict(struct __sk_buff *ctx, enum weir_hook hook)
 {
-	struct weir_context *context = weir_context_open(hook, ctx->ifindex);
+	uint32_t number = bpf_get_smp_processor_id();
+	struct weir_cpu *cpu = weir_cpu_at(number);
+	struct weir_context *context;
+	int parsed;
 
-	if (!context)
+	if (!cpu)
 		return WEIR_TC_PASS;
-	return weir_process(context, weir_parse_skb(ctx, context)) ? WEIR_TC_PASS : WEIR_TC_REFUSE;
+	context = weir_context_open(cpu, number, hook, ctx->ifindex);
+	parsed = weir_parse_skb(ctx, context);
+	return weir_process(cpu, context, parsed) ? WEIR_TC_PASS : WEIR_TC_REFUSE;
 }

@@ -12,22 +12,20 @@
 
 #include "ledger.bpf.h"
 
-static __always_inline struct weir_lease *weir_lease_at(const struct weir_context *context,
+static __always_inline struct weir_lease *weir_lease_at(struct weir_cpu *cpu,
 							const struct weir_limit *limit)
 {
-	uint32_t key = context->cpu * WEIR_LIMITS_MAX + (limit->slot & (WEIR_LIMITS_MAX - 1));
-
-	return bpf_map_lookup_elem(&weir_leases, &key);
+	return &cpu->leases[limit->slot & (WEIR_LIMITS_MAX - 1)];
 }
 
 /* Whether this CPU's lease pays for the packet; a check only looks. */
-static __always_inline bool weir_lease_covers(const struct weir_context *context,
+static __always_inline bool weir_lease_covers(struct weir_lease *lease,
+					      const struct weir_context *context,
 					      const struct weir_limit *limit)
 {
 	const struct weir_charge *charge = &context->charge;
-	struct weir_lease *lease = weir_lease_at(context, limit);
 
-	if (!lease || lease->revision != limit->revision || lease->left_ticks < charge->cost ||
+	if (lease->revision != limit->revision || lease->left_ticks < charge->cost ||
 	    context->now_ticks >= lease->expires_ticks)
 		return false;
 	if (charge->mode == WEIR_TAKE)

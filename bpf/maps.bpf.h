@@ -18,14 +18,11 @@ const volatile struct weir_shape weir_shape = { .sets = 2, .front_slots = 1, .cp
 	} name SEC(".maps")
 
 /* policy */
-WEIR_ARRAY(weir_switch, struct weir_switch, 1);
-WEIR_ARRAY(weir_policy, struct weir_policy_head, 2);
-WEIR_ARRAY(weir_limits, struct weir_limit, 2 * WEIR_LIMITS_MAX);
+struct weir_board weir_board SEC(".data.board");
+
 WEIR_ARRAY(weir_rows, struct weir_bitmap, 2 * WEIR_ROWS);
 WEIR_ARRAY(weir_ports, uint64_t, 2 * 2 * WEIR_PORT_WORDS); /* [generation][source][word] */
-WEIR_ARRAY(weir_interfaces, struct weir_interface_line, WEIR_INTERFACE_LINES);
 WEIR_ARRAY(weir_labels, struct weir_label, WEIR_LIMITS_MAX);
-WEIR_ARRAY(weir_lists_live, struct weir_lists_live, 1);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -39,7 +36,6 @@ struct {
 WEIR_ARRAY(weir_ledger, struct weir_set, 2);		   /* set at load: the sets */
 WEIR_ARRAY(weir_keys, struct weir_key_record, 2 * WEIR_WAYS); /* set at load */
 WEIR_ARRAY(weir_front, struct weir_front_slot, 1);	   /* set at load: [cpu][slot] */
-WEIR_ARRAY(weir_leases, struct weir_lease, WEIR_LIMITS_MAX); /* set at load: [cpu][slot] */
 
 #define WEIR_INNER_ARRAY(name, value_type)                                                     \
 	struct name {                                                                          \
@@ -79,10 +75,8 @@ struct {
 	__type(value, struct weir_strikes);
 } weir_strikes SEC(".maps");
 
-/* totals */
-WEIR_ARRAY(weir_totals, struct weir_totals, WEIR_LIMITS_MAX); /* set at load: [cpu][slot] */
-WEIR_ARRAY(weir_traffic, struct weir_traffic, WEIR_INTERFACES_MAX * WEIR_HOOKS); /* [cpu][..] */
-WEIR_ARRAY(weir_sampler, struct weir_sampler, 1);	     /* set at load: [cpu] */
+/* totals, and each CPU's scratch */
+WEIR_ARRAY(weir_cpus, struct weir_cpu, 1); /* set at load */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

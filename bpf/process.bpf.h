@@ -29,15 +29,13 @@ static __always_inline void weir_count_segments(struct weir_packet *packet, uint
 
 static __always_inline void weir_find_interface(struct weir_context *context)
 {
-	uint32_t key = context->ifindex & (WEIR_INTERFACE_LINES - 1), frame_bytes;
-	const struct weir_interface_line *line = bpf_map_lookup_elem(&weir_interfaces, &key);
+	const struct weir_interface_line *line;
+	uint32_t frame_bytes;
 	bool second;
 
-	context->interface = 0;
-	if (!line)
-		return;
+	line = &weir_board.interfaces[context->ifindex & (WEIR_INTERFACE_LINES - 1)];
 	second = line->ifindex[0] != context->ifindex;
-	context->interface = (second ? line->slot[1] : line->slot[0]) & (WEIR_INTERFACES_MAX - 1);
+	context->interface = second ? line->slot[1] : line->slot[0];
 	frame_bytes = second ? line->frame_bytes[1] : line->frame_bytes[0];
 	if (context->hook == WEIR_HOOK_XDP && frame_bytes && context->packet.bytes > frame_bytes)
 		weir_count_segments(&context->packet, frame_bytes);
@@ -50,7 +48,7 @@ static __always_inline void weir_count_passed(struct weir_totals *totals,
 	totals->passed_bytes += packet->bytes;
 }
 
-static __always_inline int weir_answer_of(struct weir_context *context,
+static __always_inline int weir_answer_of(struct weir_cpu *cpu, struct weir_context *context,
 					  const struct weir_limit *limit, uint32_t index,
 					  uint32_t mode)
 {
@@ -58,7 +56,7 @@ static __always_inline int weir_answer_of(struct weir_context *context,
 		return WEIR_REFUSED;
 	if (limit->flags & WEIR_LIMIT_UNLIMITED)
 		return WEIR_ADMITTED;
-	return weir_admit(context, limit, index, mode);
+	return weir_admit(cpu, context, limit, index, mode);
 }
 
 /*
@@ -69,19 +67,21 @@ __noinline int weir_limit_step(struct weir_context *context, uint32_t index, uin
 {
 	struct weir_totals *totals;
 	struct weir_limit *limit;
+	struct weir_cpu *cpu;
 	uint32_t packets;
 	int answer;
 
 	if (!context)
 		return 1;
-	limit = weir_limit_at(context, index);
-	if (!limit)
+	cpu = weir_cpu_at(context->cpu);
+	if (!cpu)
 		return 1;
-	totals = weir_totals_at(context, limit);
-	if (!totals || (mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR))
+	limit = weir_limit_at(context->generation, index);
+	totals = weir_totals_at(cpu, limit);
+	if (mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR)
 		return 1;
 	packets = context->packet.packets;
-	answer = weir_answer_of(context, limit, index, mode);
+	answer = weir_answer_of(cpu, context, limit, index, mode);
 	if (mode == WEIR_BACK) {
 		totals->passed_packets -= packets;
 		totals->passed_bytes -= context->packet.bytes;
@@ -103,8 +103,11 @@ __noinline int weir_limit_step(struct weir_context *context, uint32_t index, uin
 	totals->banned_packets += answer == WEIR_BANNED ? packets : 0;
 	if (limit->flags & WEIR_LIMIT_MONITOR) {
 		totals->would_refuse_packets += packets;
+		context->refused_by = limit->slot;
+		context->would = 1;
 		return 1;
 	}
+	context->would = 0;
 	if (limit->ban_after && !weir_ban_strike(context))
 		totals->unbanned_packets += packets;
 	totals->refused_packets += packets;
@@ -186,67 +189,71 @@ static __always_inline int weir_limits_pass(struct weir_context *context, uint32
 static __always_inline enum weir_path weir_listed(struct weir_context *context)
 {
 	const struct weir_packet *packet = &context->packet;
-	const struct weir_lists_live *live;
-	uint32_t zero = 0;
+	uint32_t used = weir_board.lists_live.used;
 
-	live = bpf_map_lookup_elem(&weir_lists_live, &zero);
-	if (!live || !live->used)
+	if (!used)
 		return WEIR_PATH_LIMITS;
 	context->now_ns = weir_now_ns();
-	if (weir_lists_used(packet, live->used, WEIR_LIST_ALLOW4, WEIR_LIST_ALLOW6) &&
+	if (weir_lists_used(packet, used, WEIR_LIST_ALLOW4, WEIR_LIST_ALLOW6) &&
 	    weir_is_allowed(packet, context->now_ns))
 		return WEIR_PATH_ALLOWED;
-	if (weir_lists_used(packet, live->used, WEIR_LIST_DENY4, WEIR_LIST_DENY6) &&
+	if (weir_lists_used(packet, used, WEIR_LIST_DENY4, WEIR_LIST_DENY6) &&
 	    weir_is_denied(packet, context->now_ns))
 		return WEIR_PATH_DENIED;
 	return WEIR_PATH_LIMITS;
 }
 
-static __always_inline int weir_refuse(struct weir_context *context, enum weir_path path,
-				       uint64_t sample_ns)
+/* What becomes of a parsed frame, and of an IP packet what its limits say. */
+static __always_inline enum weir_path weir_path_of(struct weir_context *context, int parsed)
 {
-	weir_count_path(context, path);
-	weir_event_refused(context, sample_ns, context->refused_by, 0);
-	return 0;
-}
-
-static __always_inline int weir_pass(struct weir_context *context, enum weir_path path)
-{
-	weir_count_path(context, path);
-	return 1;
-}
-
-/* 1: pass, 0: refuse. context->packet is parsed. */
-static __always_inline int weir_process(struct weir_context *context, int parsed)
-{
-	uint32_t zero = 0;
-	const struct weir_switch *active = bpf_map_lookup_elem(&weir_switch, &zero);
 	const struct weir_policy_head *head;
-	enum weir_path listed;
+	enum weir_path path;
 
-	weir_find_interface(context);
-	if (parsed != WEIR_PARSED || !active)
-		return weir_pass(context, parsed == WEIR_EXEMPT ? WEIR_PATH_EXEMPT :
-					  parsed == WEIR_NOT_IP ? WEIR_PATH_NOT_IP :
-								  WEIR_PATH_MALFORMED);
-	context->generation = active->generation & 1;
-	head = bpf_map_lookup_elem(&weir_policy, &context->generation);
-	if (!head)
-		return 1;
-	listed = weir_listed(context);
-	if (listed == WEIR_PATH_ALLOWED)
-		return weir_pass(context, WEIR_PATH_ALLOWED);
-	if (listed == WEIR_PATH_DENIED) {
-		context->refused_by = WEIR_NO_LIMIT;
-		return weir_refuse(context, WEIR_PATH_DENIED, head->sample_ns);
-	}
+	if (parsed != WEIR_PARSED)
+		return parsed == WEIR_EXEMPT ? WEIR_PATH_EXEMPT :
+		       parsed == WEIR_NOT_IP ? WEIR_PATH_NOT_IP :
+					       WEIR_PATH_MALFORMED;
+	context->generation = weir_board.active.generation & 1;
+	head = &weir_board.policy[context->generation];
+	path = weir_listed(context);
+	if (path != WEIR_PATH_LIMITS)
+		return path;
 	weir_match(context, head);
 	if (!weir_bitmap_any(&context->limits))
-		return weir_pass(context, WEIR_PATH_UNMATCHED);
+		return WEIR_PATH_UNMATCHED;
 	if (!context->now_ns)
 		context->now_ns = weir_now_ns();
 	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
-	if (weir_limits_pass(context, head->limits))
-		return weir_pass(context, WEIR_PATH_LIMITS);
-	return weir_refuse(context, WEIR_PATH_REFUSED, head->sample_ns);
+	return weir_limits_pass(context, head->limits) ? WEIR_PATH_LIMITS : WEIR_PATH_REFUSED;
+}
+
+/* The CPU's context, ready for a packet at a hook. */
+static __always_inline struct weir_context *weir_context_open(struct weir_cpu *cpu,
+							      uint32_t number, uint32_t hook,
+							      uint32_t ifindex)
+{
+	struct weir_context *context = (struct weir_context *)cpu->scratch;
+
+	context->now_ns = 0;
+	context->cpu = number;
+	context->hook = hook;
+	context->ifindex = ifindex;
+	context->refused_by = WEIR_NO_LIMIT;
+	context->would = 0;
+	return context;
+}
+
+/* 1: pass, 0: refuse. context->packet is parsed. */
+static __always_inline int weir_process(struct weir_cpu *cpu, struct weir_context *context,
+					int parsed)
+{
+	enum weir_path path;
+
+	weir_find_interface(context);
+	path = weir_path_of(context, parsed);
+	weir_count_path(cpu, context, path);
+	if (path != WEIR_PATH_REFUSED && path != WEIR_PATH_DENIED && !context->would)
+		return 1;
+	weir_event_refused(cpu, context, weir_board.policy[context->generation & 1].sample_ns);
+	return path != WEIR_PATH_REFUSED && path != WEIR_PATH_DENIED;
 }

@@ -3,12 +3,12 @@
  * The border between user space and the kernel side: every struct that both see in a map.
  *
  * Three kinds of map, never mixed: *policy* (user space writes, the kernel reads), *state* (the
- * kernel writes), *totals* (the kernel adds, each CPU its own). Per-CPU tables are plain arrays
- * with the CPU as the high index, not PERCPU_ARRAY: one load less a look-up, and user space
- * reads them by mmap.
+ * kernel writes), *totals* (the kernel adds, each CPU its own). What is per CPU are plain arrays
+ * with the CPU as the index, not PERCPU_ARRAY: one load less a look-up, and user space reads
+ * them by mmap.
  *
- * Policy maps hold two generations. User space fills the idle one and then stores its number
- * in weir_switch.generation: a packet reads that once, so it sees one policy or the other.
+ * Policy comes in two generations. User space fills the idle one and then stores its number in
+ * weir_switch.generation: a packet reads that once, so it sees one policy or the other.
  */
 #pragma once
 
@@ -44,14 +44,14 @@ struct weir_shape {
 	uint32_t reserved;
 };
 
-/* Map `weir_switch`, one entry. The programs have the shape as constants beside. */
+/* The programs have the shape as constants beside. */
 struct weir_switch {
 	uint32_t abi_version;
 	uint32_t generation; /* 0 or 1 */
 	struct weir_shape shape;
 };
 
-/* Map `weir_policy`, an entry a generation. */
+/* One a generation. */
 struct weir_policy_head {
 	uint32_t dimensions; /* enum weir_dimension */
 	uint32_t limits;
@@ -76,7 +76,7 @@ enum weir_list_bit {
 	WEIR_LIST_DENY6 = 1 << 3,
 };
 
-/* Map `weir_lists_live`, one entry. An empty list costs the packets nothing. */
+/* An empty list costs the packets nothing. */
 struct weir_lists_live {
 	uint32_t used; /* enum weir_list_bit: which have anything in them */
 	uint32_t reserved;
@@ -106,7 +106,7 @@ enum weir_key_part {
 	WEIR_KEY_PROTOCOL = 1 << 4,
 };
 
-/* Map `weir_limits`, WEIR_LIMITS_MAX entries a generation; the index is the limit's bit. */
+/* WEIR_LIMITS_MAX a generation; the index is the limit's bit. */
 struct weir_limit {
 	uint64_t salt;	   /* what sets its keys apart: drawn anew when the state must go */
 	uint32_t revision; /* changes with every change of the limit */
@@ -136,6 +136,30 @@ _Static_assert(sizeof(struct weir_limit) == 128, "two cache lines");
 _Static_assert(offsetof(struct weir_limit, bucket) == 40, "no hidden padding");
 
 /*
+ * ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is
+ * the longest frame of the wire (MTU and link header, VLAN tags included): what the stack hands
+ * to generic XDP above that is several packets in one, and is counted as so many. 0: don't.
+ */
+#define WEIR_INTERFACE_LINES 1024
+struct weir_interface_line {
+	uint32_t ifindex[2];
+	uint32_t slot[2];
+	uint32_t frame_bytes[2];
+};
+
+/*
+ * Map `.data.board`, one entry: all of the policy that every packet looks at. A global variable
+ * of the programs, which costs them no look-up.
+ */
+struct weir_board {
+	struct weir_switch active;
+	struct weir_lists_live lists_live;
+	struct weir_policy_head policy[2];
+	struct weir_limit limits[2 * WEIR_LIMITS_MAX];
+	struct weir_interface_line interfaces[WEIR_INTERFACE_LINES];
+};
+
+/*
  * Map `weir_labels`, by slot: for those who read the pins while the controller is down; the
  * kernel does not look at it. An empty name is a free slot.
  */
@@ -147,8 +171,8 @@ struct weir_label {
 /* ---- state ---- */
 
 /*
- * Map `weir_leases`: [cpu][slot]. For limits with one key for all: tokens that this CPU has
- * already paid for in the ledger, taken in one batch after it lost a race there.
+ * For a limit with one key for all, by slot: tokens that a CPU has already paid for in the
+ * ledger, taken in one batch after it lost a race there.
  */
 struct weir_lease {
 	uint64_t left_ticks;
@@ -205,7 +229,7 @@ struct weir_strikes {
 
 /* ---- totals ---- */
 
-/* Map `weir_totals`: [cpu][slot]. */
+/* Of a limit, by slot. */
 struct weir_totals {
 	uint64_t passed_packets;
 	uint64_t passed_bytes;
@@ -234,26 +258,13 @@ enum weir_path {
 	WEIR_PATHS,
 };
 
-/* Map `weir_traffic`: [cpu][interface slot][hook]. */
+/* Of an interface at a hook. */
 struct weir_traffic {
 	uint64_t frames[WEIR_PATHS];
 	uint64_t bytes[WEIR_PATHS];
 };
 _Static_assert(sizeof(struct weir_traffic) == 128, "two cache lines");
 
-/*
- * Map `weir_interfaces`: ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is
- * the longest frame of the wire (MTU and link header, VLAN tags included): what the stack hands
- * to generic XDP above that is several packets in one, and is counted as so many. 0: don't.
- */
-#define WEIR_INTERFACE_LINES 1024
-struct weir_interface_line {
-	uint32_t ifindex[2];
-	uint32_t slot[2];
-	uint32_t frame_bytes[2];
-};
-
-/* Map `weir_sampler`: [cpu]. */
 struct weir_sampler {
 	uint64_t next_ns;    /* no event before */
 	uint64_t suppressed; /* refusals since the last event of this CPU */
@@ -261,6 +272,20 @@ struct weir_sampler {
 	uint64_t reserved[5];
 };
 _Static_assert(sizeof(struct weir_sampler) == 64, "one cache line");
+
+/*
+ * Map `weir_cpus`: what each CPU has for itself, found by one look-up a packet. The scratch is
+ * the programs' own (bpf/context.bpf.h).
+ */
+#define WEIR_SCRATCH_BYTES 320
+struct weir_cpu {
+	uint8_t scratch[WEIR_SCRATCH_BYTES];
+	struct weir_sampler sampler;
+	struct weir_traffic traffic[WEIR_INTERFACES_MAX][WEIR_HOOKS];
+	struct weir_totals totals[WEIR_LIMITS_MAX];
+	struct weir_lease leases[WEIR_LIMITS_MAX];
+};
+_Static_assert(sizeof(struct weir_cpu) % 64 == 0, "CPUs don't share cache lines");
 
 /* Ring buffer `weir_events`: a sampled refusal. */
 struct weir_event {

@@ -119,8 +119,8 @@ static void set_limit(struct bench *bench, enum verdict verdict)
 	if (weir_bucket_conf_init(&limit.bucket, rate, burst, 1))
 		die(2, "the bucket refuses rate %g burst %g", rate, burst);
 	bench->skeleton->bss->bench_conf = limit.bucket;
-	bench->dataplane.limits[0] = limit;
-	bench->dataplane.policy[0] = (struct weir_policy_head){
+	bench->dataplane.board->limits[0] = limit;
+	bench->dataplane.board->policy[0] = (struct weir_policy_head){
 		.limits = 1,
 		.sample_ns = WEIR_NS_PER_SEC,
 		.hooks[WEIR_HOOK_XDP].word[0] = 1,

@@ -108,11 +108,7 @@ int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *s
 		{ "weir_ledger", shape->sets },
 		{ "weir_keys", (uint64_t)shape->sets * WEIR_WAYS },
 		{ "weir_front", (uint64_t)shape->cpus * shape->front_slots },
-		{ "weir_totals", (uint64_t)shape->cpus * WEIR_LIMITS_MAX },
-		{ "weir_traffic", (uint64_t)shape->cpus * WEIR_INTERFACES_MAX * WEIR_HOOKS },
-		{ "weir_sampler", shape->cpus },
-		{ "weir_leases", (uint64_t)shape->cpus * WEIR_LIMITS_MAX },
-		{ "weir_scratch", shape->cpus },
+		{ "weir_cpus", shape->cpus },
 	};
 	struct weir_shape *programs = constant(object, "weir_shape", sizeof(*shape));
 
@@ -135,17 +131,15 @@ static const struct mapping {
 	size_t at;
 	bool ours; /* written by user space */
 } mappings[] = {
-#define MAPPING(map, field, ours)                                                                  \
-	{                                                                                          \
-		map, offsetof(struct weir_dataplane, field), ours                                  \
-	}
-	MAPPING("weir_switch", active, true),	      MAPPING("weir_policy", policy, true),
-	MAPPING("weir_limits", limits, true),	      MAPPING("weir_rows", rows, true),
-	MAPPING("weir_ports", ports, true),	      MAPPING("weir_interfaces", interfaces, true),
-	MAPPING("weir_lists_live", lists_live, true), MAPPING("weir_labels", labels, true),
-	MAPPING("weir_ledger", ledger, false),	      MAPPING("weir_keys", keys, false),
-	MAPPING("weir_front", front, false),	      MAPPING("weir_totals", totals, false),
-	MAPPING("weir_traffic", traffic, false),      MAPPING("weir_sampler", samplers, false),
+#define MAPPING(map, field, ours) { map, offsetof(struct weir_dataplane, field), ours }
+	MAPPING(".data.board", board, true),
+	MAPPING("weir_rows", rows, true),
+	MAPPING("weir_ports", ports, true),
+	MAPPING("weir_labels", labels, true),
+	MAPPING("weir_ledger", ledger, false),
+	MAPPING("weir_keys", keys, false),
+	MAPPING("weir_front", front, false),
+	MAPPING("weir_cpus", cpus, false),
 #undef MAPPING
 };
 _Static_assert(sizeof(mappings) / sizeof(mappings[0]) == WEIR_DATAPLANE_MAPPINGS, "bytes[]");
@@ -218,17 +212,17 @@ int weir_dataplane_map(struct weir_dataplane *dataplane, struct bpf_object *obje
 
 	*dataplane = (struct weir_dataplane){ .prefixes_fd = -1, .events_fd = -1 };
 	err = map_all(dataplane, &(struct source){ .object = object });
-	if (!err && !dataplane->active->abi_version) {
-		dataplane->active->shape = *programs;
-		dataplane->active->abi_version = WEIR_ABI_VERSION;
+	if (!err && !dataplane->board->active.abi_version) {
+		dataplane->board->active.shape = *programs;
+		dataplane->board->active.abi_version = WEIR_ABI_VERSION;
 	}
-	if (!err && (dataplane->active->abi_version != WEIR_ABI_VERSION ||
-		     memcmp(&dataplane->active->shape, programs, sizeof(*programs))))
+	if (!err && (dataplane->board->active.abi_version != WEIR_ABI_VERSION ||
+		     memcmp(&dataplane->board->active.shape, programs, sizeof(*programs))))
 		err = -EPROTO;
 	if (err)
 		weir_dataplane_unmap(dataplane);
 	else
-		dataplane->shape = dataplane->active->shape;
+		dataplane->shape = dataplane->board->active.shape;
 	return err;
 }
 
@@ -238,12 +232,12 @@ int weir_dataplane_open(struct weir_dataplane *dataplane, const char *pins)
 
 	*dataplane = (struct weir_dataplane){ .prefixes_fd = -1, .events_fd = -1 };
 	err = map_all(dataplane, &(struct source){ .pins = pins });
-	if (!err && dataplane->active->abi_version != WEIR_ABI_VERSION)
+	if (!err && dataplane->board->active.abi_version != WEIR_ABI_VERSION)
 		err = -EPROTO;
 	if (err)
 		weir_dataplane_unmap(dataplane);
 	else
-		dataplane->shape = dataplane->active->shape;
+		dataplane->shape = dataplane->board->active.shape;
 	return err;
 }
 
@@ -263,13 +257,13 @@ void weir_dataplane_unmap(struct weir_dataplane *dataplane)
 	dataplane->prefixes_fd = dataplane->events_fd = -1;
 }
 
-/* Adds up arrays of uint64_t, `stride` elements of `count` words apart. */
-static void add_up(uint64_t *sum, const void *first, uint32_t cpus, size_t stride_bytes,
-		   size_t count)
+/* Adds up what each CPU has in its struct weir_cpu where the first one has `first`. */
+static void add_up(uint64_t *sum, const void *first, uint32_t cpus, size_t count)
 {
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 		const volatile uint64_t *words =
-			(const volatile uint64_t *)((const char *)first + cpu * stride_bytes);
+			(const volatile uint64_t *)((const char *)first +
+						   cpu * sizeof(struct weir_cpu));
 
 		for (size_t i = 0; i < count; i++)
 			sum[i] += words[i];
@@ -280,8 +274,8 @@ struct weir_totals weir_dataplane_totals(const struct weir_dataplane *dataplane,
 {
 	struct weir_totals sum = { 0 };
 
-	add_up((uint64_t *)&sum, &dataplane->totals[slot], dataplane->shape.cpus,
-	       WEIR_LIMITS_MAX * sizeof(sum), sizeof(sum) / sizeof(uint64_t));
+	add_up((uint64_t *)&sum, &dataplane->cpus[0].totals[slot], dataplane->shape.cpus,
+	       sizeof(sum) / sizeof(uint64_t));
 	return sum;
 }
 
@@ -290,8 +284,7 @@ struct weir_traffic weir_dataplane_traffic(const struct weir_dataplane *dataplan
 {
 	struct weir_traffic sum = { 0 };
 
-	add_up((uint64_t *)&sum, &dataplane->traffic[interface * WEIR_HOOKS + hook],
-	       dataplane->shape.cpus, WEIR_INTERFACES_MAX * WEIR_HOOKS * sizeof(sum),
-	       sizeof(sum) / sizeof(uint64_t));
+	add_up((uint64_t *)&sum, &dataplane->cpus[0].traffic[interface][hook],
+	       dataplane->shape.cpus, sizeof(sum) / sizeof(uint64_t));
 	return sum;
 }

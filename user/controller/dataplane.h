@@ -14,19 +14,15 @@
 #include "weir/abi.h"
 #include "weir/front.h"
 
-#define WEIR_DATAPLANE_MAPPINGS 14
+#define WEIR_DATAPLANE_MAPPINGS 8
 
 struct weir_dataplane {
 	struct weir_shape shape;
 
 	/* policy: user space writes */
-	struct weir_switch *active;
-	struct weir_policy_head *policy;	/* [2] */
-	struct weir_limit *limits;		/* [2][WEIR_LIMITS_MAX] */
-	struct weir_bitmap *rows;		/* [2][WEIR_ROWS] */
-	uint64_t *ports;			/* [2][destination, source][WEIR_PORT_WORDS] */
-	struct weir_interface_line *interfaces; /* [WEIR_INTERFACE_LINES] */
-	struct weir_lists_live *lists_live;
+	struct weir_board *board;
+	struct weir_bitmap *rows;  /* [2][WEIR_ROWS] */
+	uint64_t *ports;	   /* [2][destination, source][WEIR_PORT_WORDS] */
 	struct weir_label *labels; /* [WEIR_LIMITS_MAX], by slot */
 	int prefixes_fd;	   /* weir_prefix_key -> uint32_t class */
 
@@ -34,9 +30,7 @@ struct weir_dataplane {
 	struct weir_set *ledger;       /* [shape.sets] */
 	struct weir_key_record *keys;  /* [shape.sets * WEIR_WAYS] */
 	struct weir_front_slot *front; /* [cpu][shape.front_slots] */
-	struct weir_totals *totals;    /* [cpu][WEIR_LIMITS_MAX] */
-	struct weir_traffic *traffic;  /* [cpu][WEIR_INTERFACES_MAX][WEIR_HOOKS] */
-	struct weir_sampler *samplers; /* [cpu] */
+	struct weir_cpu *cpus;		/* [shape.cpus] */
 	int events_fd;		       /* ring buffer of struct weir_event */
 
 	size_t bytes[WEIR_DATAPLANE_MAPPINGS]; /* private from here */
@@ -60,7 +54,7 @@ uint64_t weir_shape_bytes(const struct weir_shape *shape);
 int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *shape);
 
 /*
- * After load: maps the object's maps into memory. Where weir_switch is all zero (the maps are
+ * After load: maps the object's maps into memory. Where the board is all zero (the maps are
  * new) writes the ABI version and the shape into it. 0, or -errno with nothing mapped; -EPROTO
  * when the maps are of another ABI version or of another shape than the programs.
  */

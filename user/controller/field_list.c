@@ -62,26 +62,25 @@ static int add_bit(const struct weir_field *field, const char *text, struct weir
 	return 0;
 }
 
-static int grow(void **items, size_t count, size_t *room, size_t size, struct weir_error *err)
+/* The items with room for one more, NULL (and the old ones kept) if memory is short. */
+static void *grow(void *items, size_t count, size_t *room, size_t size)
 {
 	size_t wanted = *room ? *room * 2 : 4;
-	void *grown;
 
 	if (count < *room)
-		return 0;
-	grown = reallocarray(*items, wanted, size);
-	if (!grown)
-		return weir_error_set(err, -ENOMEM, "out of memory");
-	*items = grown;
-	*room = wanted;
-	return 0;
+		return items;
+	items = reallocarray(items, wanted, size);
+	if (items)
+		*room = wanted;
+	return items;
 }
 
 static int add_range(const struct weir_field *field, const char *text, struct weir_ranges *ranges,
 		     struct weir_error *err)
 {
 	const char *end = text;
-	int low = small_number(text, &end), high = low, rc;
+	int low = small_number(text, &end), high = low;
+	struct weir_range *items;
 
 	if (low >= 0 && *end == '-')
 		high = small_number(end + 1, &end);
@@ -91,33 +90,35 @@ static int add_range(const struct weir_field *field, const char *text, struct we
 			"'%s' is not a number or range: write %llu to %llu, or the two "
 			"ends as in 5300-5310",
 			text, (unsigned long long)field->min, (unsigned long long)field->max);
-	rc = grow((void **)&ranges->items, ranges->count, &ranges->room, sizeof(*ranges->items),
-		  err);
-	if (!rc)
-		ranges->items[ranges->count++] =
-			(struct weir_range){ .low = (uint16_t)low, .high = (uint16_t)high };
-	return rc;
+	items = grow(ranges->items, ranges->count, &ranges->room, sizeof(*items));
+	if (!items)
+		return weir_error_set(err, -ENOMEM, "out of memory");
+	items[ranges->count++] =
+		(struct weir_range){ .low = (uint16_t)low, .high = (uint16_t)high };
+	ranges->items = items;
+	return 0;
 }
 
 static int add_text(const struct weir_field *field, const char *text, struct weir_texts *texts,
 		    struct weir_error *err)
 {
 	int rc = weir_field_check_text(field->type, field->size, text, err);
-	char *copy;
+	char **items;
 
 	for (size_t i = 0; !rc && i < texts->count; i++) {
 		if (!strcmp(texts->items[i], text))
 			return weir_error_set(err, -EINVAL, "'%s' is there twice: keep one", text);
 	}
-	if (!rc)
-		rc = grow((void **)&texts->items, texts->count, &texts->room, sizeof(*texts->items),
-			  err);
 	if (rc)
 		return rc;
-	copy = strdup(text);
-	if (!copy)
+	items = grow(texts->items, texts->count, &texts->room, sizeof(*items));
+	if (!items)
 		return weir_error_set(err, -ENOMEM, "out of memory");
-	texts->items[texts->count++] = copy;
+	texts->items = items;
+	items[texts->count] = strdup(text);
+	if (!items[texts->count])
+		return weir_error_set(err, -ENOMEM, "out of memory");
+	texts->count++;
 	return 0;
 }
 

@@ -18,11 +18,11 @@ static int load_files(struct weir_policy_list *list, const struct weir_node *roo
 	for (size_t i = 0; i < list->files.count; i++) {
 		int rc = weir_prefixes_load(&list->prefixes, list->files.items[i], err);
 
-		if (rc) {
+		if (rc && node)
 			weir_error_prefix(err, "%s:%u: field 'lists.%s': ", name,
 					  node->count ? node->children[i].line : node->line, field);
+		if (rc)
 			return rc;
-		}
 	}
 	return 0;
 }

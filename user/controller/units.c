@@ -109,8 +109,8 @@ static int number_parse(const char *text, uint64_t *value, const char **rest, co
 static int quantity_parse(const char *text, const struct unit *units, uint64_t max, uint64_t *value,
 			  const char *help, struct weir_error *err)
 {
-	uint64_t n, factor;
-	const char *rest;
+	uint64_t n = 0, factor;
+	const char *rest = text;
 	int rc;
 
 	rc = number_parse(text, &n, &rest, help, err);
@@ -177,7 +177,7 @@ static int rate_error(const char *text, const char *rest, struct weir_error *err
 int weir_rate_parse(const char *text, struct weir_rate *rate, struct weir_error *err)
 {
 	struct weir_rate r = { .per_ns = NS_PER_SEC };
-	const char *rest, *slash;
+	const char *rest = text, *slash;
 	int rc;
 
 	if (!strcmp(text, "unlimited") || !strcmp(text, "block")) {

@@ -263,8 +263,10 @@ void weir_node_free(struct weir_node *node)
 const struct weir_node *weir_node_child(const struct weir_node *map, const char *key)
 {
 	for (size_t i = 0; i < map->count; i++) {
-		if (map->kind == WEIR_NODE_MAP && !strcmp(map->children[i].key, key))
-			return &map->children[i];
+		const struct weir_node *child = &map->children[i];
+
+		if (child->key && !strcmp(child->key, key))
+			return child;
 	}
 	return NULL;
 }
