@@ -20,42 +20,31 @@ static inline void fake_dataplane_make(struct weir_dataplane *fake, uint32_t set
 	for (int i = 0; i < WEIR_KEY_WORDS; i++)
 		fake->shape.seeds.word[i] = 0x9e3779b97f4a7c15ULL * (uint64_t)(2 * i + 1) | 1;
 	fake->shape.seeds.second = 0xd6e8feb86659fd93ULL;
-	fake->active = calloc(1, sizeof(*fake->active));
-	fake->policy = calloc(2, sizeof(*fake->policy));
-	fake->limits = calloc(2 * WEIR_LIMITS_MAX, sizeof(*fake->limits));
-	fake->interfaces = calloc(WEIR_INTERFACE_LINES, sizeof(*fake->interfaces));
+	fake->board = calloc(1, sizeof(*fake->board));
 	fake->labels = calloc(WEIR_LIMITS_MAX, sizeof(*fake->labels));
 	fake->ledger = calloc(sets, sizeof(*fake->ledger));
 	fake->keys = calloc((size_t)sets * WEIR_WAYS, sizeof(*fake->keys));
 	fake->front = calloc((size_t)FAKE_CPUS * front_slots, sizeof(*fake->front));
-	fake->totals = calloc(FAKE_CPUS * WEIR_LIMITS_MAX, sizeof(*fake->totals));
-	fake->traffic =
-		calloc(FAKE_CPUS * WEIR_INTERFACES_MAX * WEIR_HOOKS, sizeof(*fake->traffic));
-	fake->samplers = calloc(FAKE_CPUS, sizeof(*fake->samplers));
+	fake->cpus = calloc(FAKE_CPUS, sizeof(*fake->cpus));
 }
 
 static inline void fake_dataplane_free(struct weir_dataplane *fake)
 {
-	free(fake->active);
-	free(fake->policy);
-	free(fake->limits);
-	free(fake->interfaces);
+	free(fake->board);
 	free(fake->labels);
 	free(fake->ledger);
 	free(fake->keys);
 	free(fake->front);
-	free(fake->totals);
-	free(fake->traffic);
-	free(fake->samplers);
+	free(fake->cpus);
 }
 
 /* Appends a limit by source, /32 and /64, to the generation in force; its slot is `slot`. */
 static inline struct weir_limit *fake_limit_add(struct weir_dataplane *fake, const char *name,
 						const char *setting, uint16_t slot)
 {
-	uint32_t generation = fake->active->generation & 1;
-	uint32_t index = fake->policy[generation].limits++;
-	struct weir_limit *limit = &fake->limits[generation * WEIR_LIMITS_MAX + index];
+	uint32_t generation = fake->board->active.generation & 1;
+	uint32_t index = fake->board->policy[generation].limits++;
+	struct weir_limit *limit = &fake->board->limits[generation * WEIR_LIMITS_MAX + index];
 
 	limit->salt = 0x1234567 * (slot + 1ULL);
 	limit->slot = slot;

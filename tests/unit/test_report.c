@@ -30,8 +30,8 @@ static void limit_has_totals_of_all_cpus_and_settings_in_base_units(void)
 	json_t *limits;
 
 	setup();
-	fake.totals[3] = (struct weir_totals){ .passed_packets = 5, .refused_packets = 7 };
-	fake.totals[WEIR_LIMITS_MAX + 3] =
+	fake.cpus[0].totals[3] = (struct weir_totals){ .passed_packets = 5, .refused_packets = 7 };
+	fake.cpus[1].totals[3] =
 		(struct weir_totals){ .passed_packets = 10, .untracked_packets = 2 };
 	limits = weir_report_limits(&view);
 	CU_ASSERT_EQUAL(json_array_size(limits), 1);
@@ -107,10 +107,10 @@ static void rates_are_differences_over_time(void)
 
 	setup();
 	rates = (struct weir_rates){ 0 };
-	fake.totals[3].passed_packets = 1000;
+	fake.cpus[0].totals[3].passed_packets = 1000;
 	weir_rates_update(&rates, &fake, NOW_NS);
 	CU_ASSERT_EQUAL(rates.span_ns, 0);
-	fake.totals[3].passed_packets = 1500;
+	fake.cpus[0].totals[3].passed_packets = 1500;
 	weir_rates_update(&rates, &fake, NOW_NS + 500000000);
 	view.rates = &rates;
 	limits = weir_report_limits(&view);
@@ -118,7 +118,7 @@ static void rates_are_differences_over_time(void)
 	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(limits, "0.refused_per_sec")), 0, 1e-9);
 	json_decref(limits);
 	/* The slot went to another limit, which began at 0: no rate below nothing. */
-	fake.totals[3].passed_packets = 0;
+	fake.cpus[0].totals[3].passed_packets = 0;
 	weir_rates_update(&rates, &fake, NOW_NS + 1000000000);
 	CU_ASSERT_EQUAL(rates.difference[3].passed_packets, 0);
 	fake_dataplane_free(&fake);
@@ -162,7 +162,7 @@ static void ledger_tells_held_from_known(void)
 		snprintf(address, sizeof(address), "10.0.0.%d", i);
 		fake_key_add(&fake, per_ip, address, 1, 0, i < 64 ? NOW_TICKS + 1 : NOW_TICKS);
 	}
-	fake.samplers[1].lost = 9;
+	fake.cpus[1].sampler.lost = 9;
 	ledger = weir_report_ledger(&view);
 	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(ledger, "known_percent")), 25, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(ledger, "held_percent")), 12.5, 1e-9);
@@ -291,8 +291,8 @@ static void interfaces_have_their_traffic(void)
 	json_t *interfaces;
 
 	setup();
-	fake.traffic[5 * WEIR_HOOKS + WEIR_HOOK_XDP].frames[WEIR_PATH_REFUSED] = 4;
-	fake.traffic[(WEIR_INTERFACES_MAX + 5) * WEIR_HOOKS].frames[WEIR_PATH_REFUSED] = 5;
+	fake.cpus[0].traffic[5][WEIR_HOOK_XDP].frames[WEIR_PATH_REFUSED] = 4;
+	fake.cpus[1].traffic[5][WEIR_HOOK_XDP].frames[WEIR_PATH_REFUSED] = 5;
 	view.interfaces = &status;
 	view.interface_count = 1;
 	interfaces = weir_report_interfaces(&view);
@@ -313,9 +313,9 @@ static void pinned_interfaces_are_found(void)
 	unsigned int lo = if_nametoindex("lo");
 
 	setup();
-	fake.interfaces[lo % WEIR_INTERFACE_LINES].ifindex[0] = lo;
-	fake.interfaces[lo % WEIR_INTERFACE_LINES].slot[0] = 6;
-	fake.interfaces[900].ifindex[1] = 1000900;
+	fake.board->interfaces[lo % WEIR_INTERFACE_LINES].ifindex[0] = lo;
+	fake.board->interfaces[lo % WEIR_INTERFACE_LINES].slot[0] = 6;
+	fake.board->interfaces[900].ifindex[1] = 1000900;
 	CU_ASSERT_EQUAL_FATAL(weir_report_pinned_interfaces(&fake, found, 4), 2);
 	CU_ASSERT_STRING_EQUAL(found[0].name, "lo");
 	CU_ASSERT_EQUAL(found[0].slot, 6);

@@ -9,11 +9,12 @@
 
 void weir_limits_view_read(struct weir_limits_view *view, const struct weir_dataplane *dataplane)
 {
-	uint32_t generation = weir_once(dataplane->active->generation) & 1;
-	uint32_t count = dataplane->policy[generation].limits;
+	const struct weir_board *board = dataplane->board;
+	uint32_t generation = weir_once(board->active.generation) & 1;
+	uint32_t count = weir_once(board->policy[generation].limits);
 
 	view->count = count < WEIR_LIMITS_MAX ? count : WEIR_LIMITS_MAX;
-	memcpy(view->by_index, &dataplane->limits[generation * WEIR_LIMITS_MAX],
+	memcpy(view->by_index, &board->limits[generation * WEIR_LIMITS_MAX],
 	       view->count * sizeof(view->by_index[0]));
 	for (int i = 0; i < WEIR_LIMITS_MAX; i++)
 		view->index_of_slot[i] = -1;

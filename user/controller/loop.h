@@ -9,10 +9,11 @@
 #define WEIR_VERSION "0.1.0"
 
 struct weir_loop_options {
-	const char *config;  /* NULL: WEIR_CONFIG_DEFAULT */
-	const char *pins;    /* NULL: WEIR_PINS_DEFAULT */
-	const char *socket;  /* NULL: the configuration's */
-	weir_engine_log log; /* each line of what the controller does */
+	const char *config;    /* NULL: WEIR_CONFIG_DEFAULT */
+	const char *pins;      /* NULL: WEIR_PINS_DEFAULT */
+	const char *socket;    /* NULL: the configuration's */
+	const char *overrides; /* NULL: WEIR_OVERRIDES_DEFAULT */
+	weir_engine_log log;   /* each line of what the controller does */
 	void *log_context;
 };
 

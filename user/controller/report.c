@@ -173,6 +173,8 @@ static json_t *totals(json_t *limit, const struct weir_totals *sum)
 		{ "untracked", sum->untracked_packets },
 		{ "contended", sum->contended_packets },
 		{ "new_keys", sum->new_keys },
+		{ "banned", sum->banned_packets },
+		{ "unbanned", sum->unbanned_packets },
 	};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)

@@ -57,14 +57,14 @@ json_t *weir_report_ledger(const struct weir_view *view)
 		contended += sum.contended_packets;
 	}
 	for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
-		lost += weir_once(dataplane->samplers[cpu].lost);
+		lost += weir_once(dataplane->cpus[cpu].sampler.lost);
 	made = json_pack(
 		"{s:I, s:I, s:f, s:f, s:b, s:I, s:I, s:I, s:I}", "places", (json_int_t)places,
 		"memory_bytes", (json_int_t)weir_shape_bytes(&dataplane->shape), "held_percent",
 		100 * (double)fill.held / seen, "known_percent", 100 * (double)fill.known / seen,
 		"estimated", fill.places < places, "untracked", (json_int_t)untracked, "contended",
 		(json_int_t)contended, "events_lost", (json_int_t)lost, "generation",
-		(json_int_t)(dataplane->active->generation & 1));
+		(json_int_t)(dataplane->board->active.generation & 1));
 	return weir_report_add(made, "shape", shape(&dataplane->shape));
 }
 
@@ -172,8 +172,9 @@ static json_t *why_limit(const struct weir_view *view, const struct weir_limit *
 	made = json_pack("{s:s, s:s, s:s, s:s}", "limit", name, "key",
 			 weir_limit_key_print(limit, kind), "setting", setting, "mode",
 			 limit->flags & WEIR_LIMIT_MONITOR ? "monitor" : "enforce");
-	/* An address alone says nothing about a key that has more in it. */
-	if (limit->key & ~WEIR_KEY_SOURCE)
+	/* An address alone says nothing about a key that has more in it; and a ledger of the
+	 * limit's own isn't among the maps that we have. */
+	if (limit->key & ~WEIR_KEY_SOURCE || limit->own_sets)
 		return weir_report_add(made, "in_ledger", json_null());
 	made = weir_report_add(made, "of", json_string(weir_record_print(&record, limit, key)));
 	return ledger_state(made, view, limit,

@@ -79,7 +79,7 @@ size_t weir_report_pinned_interfaces(const struct weir_dataplane *dataplane,
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < 2 * WEIR_INTERFACE_LINES && count < size; i++) {
-		const struct weir_interface_line *line = &dataplane->interfaces[i / 2];
+		const struct weir_interface_line *line = &dataplane->board->interfaces[i / 2];
 		struct weir_interface_status *status = &interfaces[count];
 
 		if (!line->ifindex[i % 2])

@@ -253,20 +253,37 @@ static bool name(const struct weir_scan *scan, uint32_t place, struct weir_top_e
 	       weir_once(dataplane->ledger[place / WEIR_WAYS].tag[place % WEIR_WAYS]) == entry->tag;
 }
 
-static void visit(struct weir_scan *scan, uint32_t place, struct weir_top *const *tops,
-		  size_t count)
+/* What a place counts; false where there is no key, or one of no limit in force. */
+static bool count(struct weir_scan *scan, uint32_t place, struct weir_top_entry *total)
 {
 	const struct weir_set *set = &scan->dataplane->ledger[place / WEIR_WAYS];
 	uint32_t way = place % WEIR_WAYS;
-	struct weir_top_entry total = { .tag = weir_once(set->tag[way]) }, recent;
+	const struct weir_limit *limit;
+
+	*total = (struct weir_top_entry){ .tag = weir_once(set->tag[way]) };
+	if (!(total->tag & WEIR_TAG_CONFIRMED))
+		return false;
+	limit = weir_limits_view_slot(&scan->limits, weir_once(scan->dataplane->keys[place].slot));
+	if (!limit)
+		return false;
+	total->passed = weir_once(set->counts[way].passed);
+	/* The upper half is the period's mark: include/weir/place.h. */
+	if (limit->kind == WEIR_KIND_PERIOD)
+		total->passed &= 0xffffffff;
+	total->refused = place_refused(scan, &set->counts[way], place, total->tag);
+	return true;
+}
+
+static void visit(struct weir_scan *scan, uint32_t place, struct weir_top *const *tops,
+		  size_t top_count)
+{
+	struct weir_top_entry total, recent;
 	bool named = false;
 
-	if (!(total.tag & WEIR_TAG_CONFIRMED))
+	if (!count(scan, place, &total))
 		return;
-	total.passed = weir_once(set->counts[way].passed);
-	total.refused = place_refused(scan, &set->counts[way], place, total.tag);
 	recent = scan->before ? since_before(scan, place, &total) : total;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < top_count; i++) {
 		struct weir_top_entry *entry = tops[i]->recent ? &recent : &total;
 
 		if (!wants(tops[i], weight(entry)))
