@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "controller/control.h"
+#include "controller/engine.h"
+#include "controller/report.h"
+
+static int say_text(const struct weir_policy *policy, const struct weir_shape *shape)
+{
+	if (weir_policy_print(policy, stdout))
+		return WEIR_EXIT_FAILED;
+	printf("# ledger: %u places, %.1f MB of kernel memory on %u CPUs\n",
+	       shape->sets * WEIR_WAYS, (double)weir_shape_bytes(shape) / 1e6, shape->cpus);
+	if (!policy->interface_count)
+		puts("# interfaces: none, so nothing is limited: name one");
+	return WEIR_EXIT_OK;
+}
+
+static int say_json(const struct weir_cli *cli, const struct weir_policy *policy,
+		    const struct weir_shape *shape)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	json_t *made;
+
+	if (!out)
+		return weir_cli_print_json(cli, NULL);
+	weir_policy_print(policy, out);
+	fclose(out);
+	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:s}", "schema", WEIR_JSON_SCHEMA, "file",
+			 policy->file, "interfaces", (json_int_t)policy->interface_count, "limits",
+			 (json_int_t)policy->limit_count, "places",
+			 (json_int_t)shape->sets * WEIR_WAYS, "memory_bytes",
+			 (json_int_t)weir_shape_bytes(shape), "policy", text);
+	free(text);
+	return weir_cli_print_json(cli, made);
+}
+
+static int run(struct weir_cli *cli)
+{
+	const char *file = cli->argument_count ? cli->arguments[0] : cli->config;
+	struct weir_policy *policy = NULL;
+	struct weir_shape shape;
+	struct weir_error err;
+	int rc = weir_policy_load_file(file ? file : WEIR_CONFIG_DEFAULT, &policy, &err), code;
+
+	if (!rc)
+		rc = weir_policy_check_features(policy, weir_engine_features(), &err);
+	if (!rc) {
+		rc = weir_shape_draw(&shape, (uint32_t)policy->ledger.keys);
+		if (rc)
+			weir_error_set(&err, rc, "the number of CPUs: %s", strerror(-rc));
+	}
+	if (rc)
+		code = weir_cli_fail(cli, weir_control_code(rc), &err);
+	else
+		code = cli->json ? say_json(cli, policy, &shape) : say_text(policy, &shape);
+	weir_policy_free(policy);
+	return code;
+}
+
+const struct weir_command weir_command_check = {
+	.name = "check",
+	.arguments = "[FILE]",
+	.summary = "validate a configuration without touching the kernel, print all that it means",
+	.example = "  weir check /etc/weir/weir.yaml",
+	.options = WEIR_OPTION_CONFIG,
+	.most = 1,
+	.run = run,
+};

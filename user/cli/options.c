@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "controller/engine.h"
+#include "controller/top.h"
+
+/* Options in the order of the help; `value` is getopt's letter and the bit of the mask. */
+static const struct {
+	unsigned int bit;
+	const char *name, *argument, *help;
+} known[] = {
+	{ WEIR_OPTION_CONFIG, "config", "FILE",
+	  "-c, --config FILE   the configuration "
+	  "(" WEIR_CONFIG_DEFAULT ")" },
+	{ WEIR_OPTION_OVERRIDES, "overrides", "FILE",
+	  "--overrides FILE    what `weir set --save` keeps (" WEIR_OVERRIDES_DEFAULT ")" },
+	{ WEIR_OPTION_ONCE, "once", NULL, "--once              print one second's rates and end" },
+	{ WEIR_OPTION_TOTAL, "total", NULL,
+	  "--total             count since each key was first seen, not rates" },
+	{ WEIR_OPTION_COUNT, "count", "N", "-n, --count N       how many at most" },
+	{ WEIR_OPTION_SAVE, "save", NULL, "--save              keep it over a reload and restart" },
+	{ WEIR_OPTION_DETACH, "detach", NULL,
+	  "--detach            take the limits off the interfaces too" },
+	{ WEIR_OPTION_PINS, "pins", "DIR",
+	  "--pins DIR          where the data plane is pinned ($WEIR_PINS, " WEIR_PINS_DEFAULT
+	  ")" },
+	{ WEIR_OPTION_SOCKET, "socket", "PATH",
+	  "--socket PATH       the control socket ($WEIR_SOCKET, the configuration's)" },
+};
+#define KNOWN (sizeof(known) / sizeof(known[0]))
+
+void weir_cli_help(const struct weir_command *command)
+{
+	printf("usage: weir %s%s%s [OPTION...]\n%s\n\noptions:\n", command->name,
+	       *command->arguments ? " " : "", command->arguments, command->summary);
+	for (size_t i = 0; i < KNOWN; i++) {
+		if (command->options & known[i].bit)
+			printf("  %s\n", known[i].help);
+	}
+	printf("  -j, --json          JSON, numbers in base units\n"
+	       "  -h, --help          this text\n\nexample:\n%s\n",
+	       command->example);
+}
+
+static int usage(const struct weir_cli *cli, const char *what, const char *value)
+{
+	return weir_cli_fail_text(cli, WEIR_EXIT_USAGE, "%s '%s': see weir %s --help", what, value,
+				  cli->command->name);
+}
+
+static int read_count(struct weir_cli *cli, const char *text)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || value < 1 || value > WEIR_TOP_MAX)
+		return weir_cli_fail_text(cli, WEIR_EXIT_USAGE,
+					  "--count '%s': give a whole number from 1 to %u", text,
+					  WEIR_TOP_MAX);
+	cli->count = (uint32_t)value;
+	return 0;
+}
+
+static int take(struct weir_cli *cli, unsigned int bit, const char *value)
+{
+	switch (bit) {
+	case WEIR_OPTION_CONFIG:
+		cli->config = value;
+		break;
+	case WEIR_OPTION_OVERRIDES:
+		cli->overrides = value;
+		break;
+	case WEIR_OPTION_ONCE:
+		cli->once = true;
+		break;
+	case WEIR_OPTION_TOTAL:
+		cli->total = true;
+		break;
+	case WEIR_OPTION_COUNT:
+		return read_count(cli, value);
+	case WEIR_OPTION_SAVE:
+		cli->save = true;
+		break;
+	case WEIR_OPTION_DETACH:
+		cli->detach = true;
+		break;
+	case WEIR_OPTION_PINS:
+		cli->pins = value;
+		break;
+	case WEIR_OPTION_SOCKET:
+		cli->socket = value;
+		break;
+	}
+	return 0;
+}
+
+/* The options of one command, for getopt. */
+static void fill(const struct weir_command *command, struct option *options)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < KNOWN; i++) {
+		if (command->options & known[i].bit)
+			options[count++] = (struct option){ known[i].name,
+							    known[i].argument ? required_argument
+									      : no_argument,
+							    NULL, (int)known[i].bit << 8 };
+	}
+	options[count++] = (struct option){ "json", no_argument, NULL, 'j' };
+	options[count++] = (struct option){ "help", no_argument, NULL, 'h' };
+	options[count] = (struct option){ 0 };
+}
+
+static unsigned int bit_of(const struct weir_command *command, int letter)
+{
+	unsigned int bit = letter == 'c'   ? WEIR_OPTION_CONFIG
+			   : letter == 'n' ? WEIR_OPTION_COUNT
+					   : (unsigned int)letter >> 8;
+
+	return bit & command->options;
+}
+
+int weir_cli_parse(struct weir_cli *cli, const struct weir_command *command, int argc, char **argv,
+		   int *code)
+{
+	struct option options[KNOWN + 3];
+	int letter, rc;
+
+	cli->command = command;
+	fill(command, options);
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, ":c:n:jh", options, NULL)) != -1) {
+		if (letter == 'h') {
+			weir_cli_help(command);
+			*code = WEIR_EXIT_OK;
+			return 1;
+		}
+		if (letter == 'j') {
+			cli->json = true;
+			continue;
+		}
+		if (letter == ':' || letter == '?' || !bit_of(command, letter))
+			rc = usage(cli,
+				   letter == ':' ? "a value is missing after" : "unknown option",
+				   argv[optind - 1]);
+		else
+			rc = take(cli, bit_of(command, letter), optarg);
+		if (rc) {
+			*code = rc;
+			return 1;
+		}
+	}
+	cli->arguments = argv + optind;
+	cli->argument_count = argc - optind;
+	if (cli->argument_count < command->least)
+		*code = weir_cli_fail_text(cli, WEIR_EXIT_USAGE,
+					   "usage: weir %s %s: see weir %s --help", command->name,
+					   command->arguments, command->name);
+	else if (cli->argument_count > command->most)
+		*code = usage(cli, "unexpected", cli->arguments[command->most]);
+	else
+		return 0;
+	return 1;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+
+#include "cli/client.h"
+
+static int run(struct weir_cli *cli)
+{
+	json_t *result;
+	int code = weir_client_ask(cli, "reload", NULL, &result);
+
+	if (code)
+		return code;
+	if (cli->json)
+		return weir_cli_print_json(cli, result);
+	printf("reloaded: limits %lld\n",
+	       (long long)json_integer_value(json_object_get(result, "limits")));
+	json_decref(result);
+	return WEIR_EXIT_OK;
+}
+
+const struct weir_command weir_command_reload = {
+	.name = "reload",
+	.arguments = "",
+	.summary = "apply the configuration: all of it, or nothing changes",
+	.example = "  weir check && weir reload",
+	.options = WEIR_OPTION_SOCKET,
+	.run = run,
+};

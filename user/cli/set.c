@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/client.h"
+
+/* "rate=500pps" into the object of changes: 0, or a code, all said. */
+static int add_change(const struct weir_cli *cli, json_t *changes, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	char *field;
+	int code = 0;
+
+	if (!equals || equals == text || !equals[1])
+		return weir_cli_fail_text(cli, WEIR_EXIT_USAGE,
+					  "'%s': give FIELD=VALUE, such as rate=500pps", text);
+	field = strndup(text, (size_t)(equals - text));
+	if (!field)
+		return weir_cli_fail_text(cli, WEIR_EXIT_FAILED, "out of memory");
+	if (json_object_get(changes, field))
+		code = weir_cli_fail_text(cli, WEIR_EXIT_USAGE, "'%s': field '%s' is given twice",
+					  text, field);
+	else if (json_object_set_new(changes, field, json_string(equals + 1)))
+		code = weir_cli_fail_text(cli, WEIR_EXIT_REFUSED, "'%s' is not UTF-8", text);
+	free(field);
+	return code;
+}
+
+static int say(const struct weir_cli *cli, json_t *result)
+{
+	json_t *limit = json_array_get(json_object_get(result, "limits"), 0);
+
+	if (cli->json)
+		return weir_cli_print_json(cli, result);
+	printf("%s: %s%s\n", json_string_value(json_object_get(limit, "name")),
+	       json_string_value(json_object_get(limit, "setting")), cli->save ? " (saved)" : "");
+	json_decref(result);
+	return WEIR_EXIT_OK;
+}
+
+static int run(struct weir_cli *cli)
+{
+	json_t *changes = json_object(), *result;
+	int code = 0;
+
+	for (int i = 1; i < cli->argument_count && !code; i++)
+		code = add_change(cli, changes, cli->arguments[i]);
+	if (code) {
+		json_decref(changes);
+		return code;
+	}
+	code = weir_client_ask(cli, "set",
+			       json_pack("{s:s, s:o, s:b}", "limit", cli->arguments[0], "changes",
+					 changes, "save", cli->save),
+			       &result);
+	return code ? code : say(cli, result);
+}
+
+const struct weir_command weir_command_set = {
+	.name = "set",
+	.arguments = "NAME FIELD=VALUE...",
+	.summary = "change a limit now; it has acted when the command returns",
+	.example = "  weir set per-ip rate=500pps burst=1000\n"
+		   "  weir set per-ip rate=unlimited --save",
+	.options = WEIR_OPTION_SAVE | WEIR_OPTION_SOCKET,
+	.least = 2,
+	.most = 33,
+	.run = run,
+};

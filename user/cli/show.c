@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/pinned.h"
+#include "cli/table.h"
+
+static const char *text(json_t *object, const char *field)
+{
+	const char *value = json_string_value(json_object_get(object, field));
+
+	return value ? value : "-";
+}
+
+static long long number(json_t *object, const char *field)
+{
+	return json_integer_value(json_object_get(object, field));
+}
+
+static void add_rate(struct weir_table *table, json_t *object, const char *field)
+{
+	json_t *value = json_object_get(object, field);
+
+	if (json_is_number(value))
+		weir_table_add(table, "%.0fpps", json_number_value(value));
+	else
+		weir_table_add(table, "-");
+}
+
+static void heading(struct weir_table *table, const char *const *names)
+{
+	for (; *names; names++)
+		weir_table_add(table, "%s", *names);
+}
+
+static void say_limits(json_t *limits)
+{
+	static const char *const names[] = { "LIMIT",	 "MODE",    "KEY",	 "SETTING",
+					     "ADMITTED", "REFUSED", "UNTRACKED", "ADMITTING",
+					     "REFUSING", NULL };
+	struct weir_table table = { .alignment = "llllrrrrr" };
+	json_t *limit;
+	size_t i;
+
+	heading(&table, names);
+	json_array_foreach(limits, i, limit)
+	{
+		bool monitor = !strcmp(text(limit, "mode"), "monitor");
+
+		weir_table_add(&table, "%s", text(limit, "name"));
+		weir_table_add(&table, "%s", text(limit, "mode"));
+		weir_table_add(&table, "%s", text(limit, "key"));
+		weir_table_add(&table, "%s", text(limit, "setting"));
+		weir_table_add(&table, "%lld", number(limit, "admitted"));
+		weir_table_add(&table, "%lld", number(limit, monitor ? "would_refuse" : "refused"));
+		weir_table_add(&table, "%lld", number(limit, "untracked"));
+		add_rate(&table, limit, "admitted_per_sec");
+		add_rate(&table, limit, "refused_per_sec");
+	}
+	weir_table_print(&table);
+}
+
+static long long path_packets(json_t *interface, const char *path)
+{
+	json_t *traffic = json_object_get(interface, "traffic"), *hook;
+	const char *name;
+	long long sum = 0;
+
+	json_object_foreach(traffic, name, hook) sum +=
+		number(json_object_get(hook, path), "packets");
+	return sum;
+}
+
+static void say_interfaces(json_t *interfaces)
+{
+	static const char *const names[] = { "INTERFACE", "ATTACHED", "LIMITED", "REFUSED",
+					     "UNMATCHED", "NOTE",     NULL };
+	struct weir_table table = { .alignment = "llrrrl" };
+	json_t *interface;
+	size_t i;
+
+	heading(&table, names);
+	json_array_foreach(interfaces, i, interface)
+	{
+		weir_table_add(&table, "%s", text(interface, "name"));
+		weir_table_add(&table, "%s", text(interface, "attached"));
+		weir_table_add(&table, "%lld", path_packets(interface, "limits"));
+		weir_table_add(&table, "%lld", path_packets(interface, "refused"));
+		weir_table_add(&table, "%lld", path_packets(interface, "unmatched"));
+		weir_table_add(&table, "%s", text(interface, "reason"));
+	}
+	weir_table_print(&table);
+}
+
+static void say_ledger(json_t *ledger)
+{
+	printf("ledger: places %lld  memory %.1f MB  held %.2f%%%s  known %.2f%%  untracked %lld  "
+	       "contended %lld  events_lost %lld\n",
+	       number(ledger, "places"), (double)number(ledger, "memory_bytes") / 1e6,
+	       json_number_value(json_object_get(ledger, "held_percent")),
+	       json_is_true(json_object_get(ledger, "estimated")) ? " (estimated)" : "",
+	       json_number_value(json_object_get(ledger, "known_percent")),
+	       number(ledger, "untracked"), number(ledger, "contended"),
+	       number(ledger, "events_lost"));
+}
+
+static int say(const struct weir_cli *cli, json_t *report)
+{
+	static const struct {
+		const char *name;
+		void (*say)(json_t *part);
+	} parts[] = {
+		{ "limits", say_limits },
+		{ "interfaces", say_interfaces },
+		{ "ledger", say_ledger },
+	};
+	bool first = true;
+
+	if (cli->json)
+		return weir_cli_print_json(cli, report);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		json_t *part = json_object_get(report, parts[i].name);
+
+		if (!part)
+			continue;
+		if (!first)
+			putchar('\n');
+		first = false;
+		parts[i].say(part);
+	}
+	json_decref(report);
+	return WEIR_EXIT_OK;
+}
+
+static int run_pinned(const struct weir_cli *cli, const char *what)
+{
+	struct weir_pinned *pinned;
+	struct weir_error err;
+	int code = weir_pinned_open(&pinned, cli), rc;
+	json_t *report;
+
+	if (code)
+		return code;
+	weir_pinned_measure(pinned);
+	report = weir_report_show(&pinned->view, what, &rc, &err);
+	code = rc ? weir_cli_fail(cli, WEIR_EXIT_REFUSED, &err) : say(cli, report);
+	weir_pinned_close(pinned);
+	return code;
+}
+
+static int run(struct weir_cli *cli)
+{
+	const char *what = cli->argument_count ? cli->arguments[0] : "all";
+	struct weir_error err;
+	json_t *report;
+	int code = weir_client_call(cli, "show", json_pack("{s:s}", "what", what), &report, &err);
+
+	if (code == WEIR_CLIENT_DOWN)
+		return run_pinned(cli, what);
+	return code ? weir_cli_fail(cli, code, &err) : say(cli, report);
+}
+
+const struct weir_command weir_command_show = {
+	.name = "show",
+	.arguments = "[limits|interfaces|ledger|NAME]",
+	.summary = "totals, rates, settings: of everything, a part, or one limit",
+	.example = "  weir show\n  weir show per-ip -j | jq '.limits[0].refused'",
+	.options = WEIR_OPTION_PINS | WEIR_OPTION_SOCKET,
+	.most = 1,
+	.run = run,
+};

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+
+static const char *text(json_t *event, const char *field)
+{
+	const char *value = json_string_value(json_object_get(event, field));
+
+	return value ? value : "-";
+}
+
+static long long number(json_t *event, const char *field)
+{
+	return json_integer_value(json_object_get(event, field));
+}
+
+/* 192.0.2.7:1024 or [2001:db8::7]:1024; no port where the packet has none. */
+static void say_end(const char *address, long long port)
+{
+	if (!port)
+		fputs(address, stdout);
+	else
+		printf(strchr(address, ':') ? "[%s]:%lld" : "%s:%lld", address, port);
+}
+
+static void say_text(json_t *event)
+{
+	bool would = json_is_true(json_object_get(event, "would"));
+	char clock[32];
+
+	printf("%s %s %s ", weir_cli_clock((uint64_t)number(event, "time_ns"), clock),
+	       json_is_null(json_object_get(event, "limit")) ? "deny list" : text(event, "limit"),
+	       would ? "would refuse" : "refused");
+	say_end(text(event, "source"), number(event, "source_port"));
+	fputs(" -> ", stdout);
+	say_end(text(event, "destination"), number(event, "destination_port"));
+	printf(" %s %lld byte on %s %s, %lld more left out\n", text(event, "protocol"),
+	       number(event, "bytes"), text(event, "interface"), text(event, "hook"),
+	       number(event, "left_out"));
+}
+
+static int follow(const struct weir_cli *cli, struct weir_client *client, struct weir_error *err)
+{
+	for (;;) {
+		json_t *event;
+		bool last;
+		int code = weir_client_next(client, true, &event, &last, err);
+
+		if (code || !event)
+			return code;
+		if (cli->json) {
+			weir_cli_print_json(cli, event);
+		} else {
+			say_text(event);
+			json_decref(event);
+		}
+		if (fflush(stdout))
+			return WEIR_EXIT_OK;
+	}
+}
+
+static int run(struct weir_cli *cli)
+{
+	struct weir_client *client = NULL;
+	struct weir_error err;
+	int code;
+
+	weir_cli_catch_interrupts();
+	code = weir_client_open(&client, cli, "watch", NULL, &err);
+	if (code == WEIR_CLIENT_DOWN)
+		return weir_client_fail_down(cli);
+	if (!code)
+		code = follow(cli, client, &err);
+	weir_client_close(client);
+	if (code)
+		return weir_cli_fail(cli, code, &err);
+	if (!weir_cli_interrupted())
+		fputs("weir: the controller has ended\n", stderr);
+	return WEIR_EXIT_OK;
+}
+
+const struct weir_command weir_command_watch = {
+	.name = "watch",
+	.arguments = "",
+	.summary = "refusals as they happen: a sample, each with the number left out",
+	.example = "  weir watch\n  weir watch -j | jq -r .source",
+	.options = WEIR_OPTION_SOCKET,
+	.run = run,
+};

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the control socket can be asked for: docs/json.md. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/loop_private.h"
+
+#define PART_ENTRIES 1000 /* of a top, in one part of the answer */
+#define CHANGES_MAX 32
+
+static void fail(struct weir_control_client *client, int error, const struct weir_error *err)
+{
+	weir_control_fail(client, weir_control_code(error), err->text);
+}
+
+static void view_init(struct weir_view *view, const struct weir_loop *loop,
+		      struct weir_interface_status *interfaces)
+{
+	size_t count = weir_engine_interfaces(loop->engine);
+
+	if (count > WEIR_INTERFACES_MAX)
+		count = WEIR_INTERFACES_MAX;
+	for (size_t i = 0; i < count; i++)
+		interfaces[i] = *weir_engine_interface(loop->engine, i);
+	*view = (struct weir_view){
+		.dataplane = weir_engine_dataplane(loop->engine),
+		.rates = &loop->rates,
+		.interfaces = interfaces,
+		.interface_count = count,
+		.live = true,
+		.now_ns = weir_monotonic_ns(),
+	};
+}
+
+static void answer(struct weir_control_client *client, json_t *report, int rc,
+		   const struct weir_error *err)
+{
+	if (rc)
+		fail(client, rc, err);
+	else
+		weir_control_reply(client, report);
+}
+
+static void show(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const char *what = json_string_value(json_object_get(arguments, "what"));
+	struct weir_interface_status interfaces[WEIR_INTERFACES_MAX];
+	struct weir_error err;
+	struct weir_view view;
+	json_t *report;
+	int rc;
+
+	view_init(&view, loop, interfaces);
+	report = weir_report_show(&view, what, &rc, &err);
+	answer(client, report, rc, &err);
+}
+
+/* ---- set, reload ---- */
+
+/* The changes of an object of texts; 0 where it isn't one, or has too many. */
+static size_t read_changes(json_t *changes, struct weir_policy_change *list)
+{
+	const char *field;
+	size_t count = 0;
+	json_t *value;
+
+	if (json_object_size(changes) > CHANGES_MAX)
+		return 0;
+	json_object_foreach(changes, field, value)
+	{
+		if (!json_is_string(value))
+			return 0;
+		list[count++] = (struct weir_policy_change){ field, json_string_value(value) };
+	}
+	return count;
+}
+
+static void set(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const char *name = json_string_value(json_object_get(arguments, "limit"));
+	bool save = json_is_true(json_object_get(arguments, "save"));
+	struct weir_interface_status interfaces[WEIR_INTERFACES_MAX];
+	struct weir_policy_change list[CHANGES_MAX];
+	size_t count = read_changes(json_object_get(arguments, "changes"), list);
+	struct weir_error err = { 0 };
+	struct weir_view view;
+	json_t *report;
+	int rc;
+
+	if (!name || !count) {
+		weir_control_fail(client, 1,
+				  "set takes a text 'limit' and an object 'changes' of 1 to 32 "
+				  "texts");
+		return;
+	}
+	rc = weir_engine_set(loop->engine, name, list, count, save, &err);
+	if (rc) {
+		fail(client, rc, &err);
+		return;
+	}
+	view_init(&view, loop, interfaces);
+	report = weir_report_show(&view, name, &rc, &err);
+	answer(client, report, rc, &err);
+}
+
+static void reload(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	struct weir_error err = { 0 };
+	int rc = weir_loop_reload(loop, &err);
+
+	(void)arguments;
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_control_reply(
+			client,
+			json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA, "limits",
+				  (json_int_t)weir_engine_policy(loop->engine)->limit_count));
+}
+
+/* ---- top ---- */
+
+/* An answer on its way to a client. */
+struct listing {
+	const struct weir_dataplane *dataplane;
+	struct weir_limits_view limits;
+	struct weir_top top;
+	uint64_t span_ns;
+	size_t next;
+};
+
+static json_t *listing_next(void *context, bool *more)
+{
+	struct listing *listing = context;
+	json_t *part = json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA, "span_ns",
+				 (json_int_t)listing->span_ns);
+
+	part = weir_report_add(part, "keys",
+			       weir_report_top(listing->dataplane, &listing->top, &listing->limits,
+					       listing->next, PART_ENTRIES, listing->span_ns));
+	listing->next += PART_ENTRIES;
+	*more = listing->next < listing->top.count;
+	return part;
+}
+
+static void listing_end(void *context)
+{
+	struct listing *listing = context;
+
+	weir_top_free(&listing->top);
+	free(listing);
+}
+
+/* The asker of a ranking is the client itself. */
+static void top_done(void *context, struct weir_top *top, const struct weir_limits_view *limits,
+		     uint64_t span_ns)
+{
+	struct weir_control_client *client = context;
+	struct weir_loop *loop = weir_control_client_context(client);
+	struct listing *listing = malloc(sizeof(*listing));
+
+	if (!listing) {
+		weir_top_free(top);
+		weir_control_reply(client, NULL);
+		return;
+	}
+	*listing =
+		(struct listing){ weir_engine_dataplane(loop->engine), *limits, *top, span_ns, 0 };
+	weir_control_stream(client, listing_next, listing_end, listing);
+}
+
+static void top(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const char *name = json_string_value(json_object_get(arguments, "limit"));
+	json_t *count = json_object_get(arguments, "count");
+	json_int_t size = count ? json_integer_value(count) : 10;
+	bool recent = !json_is_true(json_object_get(arguments, "total"));
+	struct weir_error err;
+	int slot = WEIR_NO_LIMIT, rc;
+
+	if (size < 1 || size > (json_int_t)WEIR_TOP_MAX) {
+		weir_error_set(&err, -ERANGE, "count '%lld': give 1 to %u", (long long)size,
+			       WEIR_TOP_MAX);
+		fail(client, -ERANGE, &err);
+		return;
+	}
+	if (name)
+		slot = weir_report_find_slot(weir_engine_dataplane(loop->engine), name);
+	if (slot < 0) {
+		weir_error_set(&err, slot, "there is no limit '%s': see weir show limits", name);
+		fail(client, slot, &err);
+		return;
+	}
+	rc = weir_ranking_ask(loop->ranking, (uint32_t)slot, (size_t)size, recent, top_done,
+			      client);
+	if (rc)
+		weir_control_fail(client, 2,
+				  "others already ask for a million keys: ask for fewer or later");
+}
+
+/* ---- why ---- */
+
+static void why(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const char *text = json_string_value(json_object_get(arguments, "address"));
+	struct weir_interface_status interfaces[WEIR_INTERFACES_MAX];
+	uint8_t address[16] = { 0 }, family;
+	struct weir_error err;
+	struct weir_view view;
+	int rc = weir_report_parse_address(text ? text : "", &family, address, &err);
+
+	if (rc) {
+		fail(client, rc, &err);
+		return;
+	}
+	view_init(&view, loop, interfaces);
+	weir_control_reply(client, weir_report_why(&view, family, address));
+}
+
+/* ---- the rest ---- */
+
+static void watch(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	(void)arguments;
+	if (loop->subscriber_count == WEIR_CONTROL_CLIENTS_MAX) {
+		weir_control_fail(client, 2, "too many are watching: try again");
+		return;
+	}
+	loop->subscribers[loop->subscriber_count++] = (struct weir_subscriber){ .client = client };
+	weir_control_subscribe(client);
+}
+
+static void events(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	json_t *count = json_object_get(arguments, "count");
+	json_int_t lines = count ? json_integer_value(count) : WEIR_JOURNAL_LINES;
+
+	if (lines < 1) {
+		weir_control_fail(client, 1, "count: give 1 or more");
+		return;
+	}
+	weir_control_reply(client,
+			   weir_report_add(json_pack("{s:i}", "schema", WEIR_JSON_SCHEMA), "events",
+					   weir_journal_json(loop->journal, (size_t)lines)));
+}
+
+static void stop(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	loop->detach = json_is_true(json_object_get(arguments, "detach"));
+	/* Answered when it is done: see loop.c. */
+	if (loop->stopper)
+		weir_control_fail(client, 2, "the controller is stopping");
+	else
+		loop->stopper = client;
+	event_base_loopbreak(loop->base);
+}
+
+static const struct command {
+	const char *name;
+	void (*run)(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments);
+} commands[] = {
+	{ "show", show }, { "set", set },     { "reload", reload }, { "top", top },
+	{ "why", why },	  { "watch", watch }, { "events", events }, { "stop", stop },
+};
+
+void weir_commands_handle(void *context, struct weir_control_client *client, const char *command,
+			  json_t *arguments)
+{
+	struct weir_error err;
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(commands[i].name, command)) {
+			commands[i].run(context, client, arguments);
+			return;
+		}
+	}
+	weir_error_set(&err, -EINVAL,
+		       "unknown command '%.64s': there are show, set, reload, top, why, watch, "
+		       "events, stop",
+		       command);
+	fail(client, -EINVAL, &err);
+}
+
+void weir_commands_closed(void *context, struct weir_control_client *client)
+{
+	struct weir_loop *loop = context;
+
+	if (loop->ranking)
+		weir_ranking_forget(loop->ranking, client);
+	for (size_t i = loop->subscriber_count; i-- > 0;) {
+		if (loop->subscribers[i].client == client)
+			loop->subscribers[i] = loop->subscribers[--loop->subscriber_count];
+	}
+	if (loop->stopper == client)
+		loop->stopper = NULL;
+}

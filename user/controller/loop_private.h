@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What loop.c and commands.c share; others include loop.h. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "controller/control.h"
+#include "controller/journal.h"
+#include "controller/loop.h"
+#include "controller/ranking.h"
+#include "controller/report.h"
+
+struct ring_buffer;
+
+struct weir_subscriber {
+	struct weir_control_client *client;
+	uint64_t left_out; /* events it was too slow for, since the last that it got */
+};
+
+struct weir_loop {
+	const struct weir_loop_options *options;
+	const char *pins;
+	char socket[WEIR_POLICY_SOCKET_SIZE]; /* where it listens */
+	char group[WEIR_POLICY_GROUP_SIZE];   /* as it was at the start */
+	struct event_base *base;
+	struct weir_engine *engine;
+	struct weir_control *control;
+	struct weir_journal *journal;
+	struct weir_ranking *ranking;
+	struct weir_rates rates;
+	struct ring_buffer *ring;
+	struct event *watched[6]; /* signals, timer, netlink, ring */
+	size_t watched_count;
+	struct weir_subscriber subscribers[2 * WEIR_CONTROL_CLIENTS_MAX];
+	size_t subscriber_count;
+	struct weir_control_client *stopper; /* who asked to stop: answered at the end */
+	bool detach;			     /* then */
+};
+
+/* A line for the log and the journal. */
+void weir_loop_log(void *loop, const char *line);
+/* The file again, and the word about it in the log. */
+int weir_loop_reload(struct weir_loop *loop, struct weir_error *err);
+
+/* commands.c: the two ends of the control socket (weir_control_handler, _closed). */
+void weir_commands_handle(void *loop, struct weir_control_client *client, const char *command,
+			  json_t *arguments);
+void weir_commands_closed(void *loop, struct weir_control_client *client);

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "controller/report.h"
+
+#define LOOK_SETS_MAX 32768U
+
+struct fill {
+	uint64_t places; /* looked at */
+	uint64_t known;	 /* have ever been used */
+	uint64_t held;	 /* not neutral: can't be forgotten now */
+};
+
+static struct fill look(const struct weir_dataplane *dataplane, uint64_t now_ticks)
+{
+	uint32_t sets = dataplane->shape.sets;
+	uint32_t stride = sets > LOOK_SETS_MAX ? sets / LOOK_SETS_MAX : 1;
+	struct fill fill = { 0 };
+
+	for (uint32_t i = 0; i < sets; i += stride) {
+		const struct weir_set *set = &dataplane->ledger[i];
+
+		for (int way = 0; way < WEIR_WAYS; way++) {
+			fill.known += !!weir_once(set->tag[way]);
+			fill.held += !weir_neutral(weir_once(set->state[way]), now_ticks);
+		}
+		fill.places += WEIR_WAYS;
+	}
+	return fill;
+}
+
+static json_t *shape(const struct weir_shape *shape)
+{
+	return json_pack("{s:I, s:i, s:I, s:I}", "sets", (json_int_t)shape->sets, "ways", WEIR_WAYS,
+			 "front_slots", (json_int_t)shape->front_slots, "cpus",
+			 (json_int_t)shape->cpus);
+}
+
+json_t *weir_report_ledger(const struct weir_view *view)
+{
+	const struct weir_dataplane *dataplane = view->dataplane;
+	struct fill fill = look(dataplane, view->now_ns << WEIR_TICK_SHIFT);
+	uint64_t places = (uint64_t)dataplane->shape.sets * WEIR_WAYS;
+	uint64_t untracked = 0, contended = 0, lost = 0;
+	struct weir_limits_view limits;
+	double seen = fill.places ? (double)fill.places : 1;
+	json_t *made;
+
+	weir_limits_view_read(&limits, dataplane);
+	for (uint32_t i = 0; i < limits.count; i++) {
+		struct weir_totals sum =
+			weir_dataplane_totals(dataplane, limits.by_index[i].slot % WEIR_LIMITS_MAX);
+
+		untracked += sum.untracked_packets;
+		contended += sum.contended_packets;
+	}
+	for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
+		lost += weir_once(dataplane->cpus[cpu].sampler.lost);
+	made = json_pack(
+		"{s:I, s:I, s:f, s:f, s:b, s:I, s:I, s:I, s:I}", "places", (json_int_t)places,
+		"memory_bytes", (json_int_t)weir_shape_bytes(&dataplane->shape), "held_percent",
+		100 * (double)fill.held / seen, "known_percent", 100 * (double)fill.known / seen,
+		"estimated", fill.places < places, "untracked", (json_int_t)untracked, "contended",
+		(json_int_t)contended, "events_lost", (json_int_t)lost, "generation",
+		(json_int_t)(dataplane->board->active.generation & 1));
+	return weir_report_add(made, "shape", shape(&dataplane->shape));
+}
+
+/* ---- one address ---- */
+
+struct found {
+	const struct weir_set *set; /* NULL: nowhere */
+	uint32_t way;
+	bool room; /* whether a newcomer would find a place */
+};
+
+static struct found find(const struct weir_dataplane *dataplane, uint64_t tag, uint64_t now_ticks)
+{
+	const struct weir_shape *shape = &dataplane->shape;
+	uint32_t indexes[2] = { weir_tag_first(tag, shape->sets),
+				weir_tag_second(tag, shape->sets, &shape->seeds) };
+	struct found found = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		const struct weir_set *set = &dataplane->ledger[indexes[i]];
+		uint32_t way = weir_set_find(set, tag), taken;
+
+		weir_set_room(set, now_ticks, &taken);
+		found.room |= taken < WEIR_WAYS;
+		if (way < WEIR_WAYS && !found.set) {
+			found.set = set;
+			found.way = way;
+		}
+	}
+	return found;
+}
+
+/* Refusals that the CPUs still hold in their fronts. */
+static uint64_t fronts_refused(const struct weir_dataplane *dataplane, uint64_t tag)
+{
+	const struct weir_shape *shape = &dataplane->shape;
+	uint64_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < shape->cpus; cpu++) {
+		const struct weir_front_slot *slot =
+			&dataplane->front[(size_t)cpu * shape->front_slots +
+					  weir_tag_slot(tag, shape->front_slots)];
+
+		if (weir_once(slot->tag) == tag)
+			sum += weir_once(slot->refused);
+	}
+	return sum;
+}
+
+/* What a bucket still has, and for how long it refuses one more packet (or byte). */
+static json_t *bucket_state(json_t *made, const struct weir_limit *limit, uint64_t tat,
+			    uint64_t now_ticks)
+{
+	uint64_t cost = weir_bucket_cost(&limit->bucket, 1);
+	uint64_t wait = weir_bucket_wait(tat, &limit->bucket, now_ticks, cost);
+	uint64_t clamped = weir_bucket_clamp(tat, &limit->bucket, now_ticks);
+	uint64_t debt = clamped > now_ticks ? clamped - now_ticks : 0;
+	bool block = limit->flags & WEIR_LIMIT_BLOCK, free = limit->flags & WEIR_LIMIT_UNLIMITED;
+	double tokens = cost ? (double)(limit->bucket.burst_ticks - debt) / (double)cost : 0;
+
+	made = weir_report_add(made, "tokens", block || free ? json_null() : json_real(tokens));
+	made = weir_report_add(made, "refused_now", json_boolean(block || (!free && wait)));
+	return weir_report_add(made, "refused_for_ns",
+			       block || wait == UINT64_MAX ? json_null()
+			       : free			   ? json_integer(0)
+				      : json_integer((json_int_t)(wait >> WEIR_TICK_SHIFT)));
+}
+
+static json_t *ledger_state(json_t *made, const struct weir_view *view,
+			    const struct weir_limit *limit, uint64_t tag)
+{
+	uint64_t now_ticks = view->now_ns << WEIR_TICK_SHIFT, state = 0;
+	struct found found = find(view->dataplane, tag, now_ticks);
+	struct weir_counts counts = { 0 };
+
+	if (found.set) {
+		state = weir_once(found.set->state[found.way]);
+		counts.passed = weir_once(found.set->counts[found.way].passed);
+		counts.refused = weir_once(found.set->counts[found.way].refused) +
+				 fronts_refused(view->dataplane, tag);
+	}
+	if (state == WEIR_STATE_BUSY)
+		state = 0;
+	made = weir_report_add(made, "in_ledger", json_boolean(found.set));
+	made = weir_report_add(made, "room", json_boolean(found.set || found.room));
+	made = weir_report_add(made, "admitted", json_integer((json_int_t)counts.passed));
+	made = weir_report_add(made, "refused", json_integer((json_int_t)counts.refused));
+	if (limit->kind == WEIR_KIND_BUCKET)
+		return bucket_state(made, limit, state, now_ticks);
+	return made;
+}
+
+static json_t *why_limit(const struct weir_view *view, const struct weir_limit *limit,
+			 uint8_t family, const void *address)
+{
+	const struct weir_label *label = &view->dataplane->labels[limit->slot];
+	struct weir_key_record record = weir_record_of_address(limit, family, address);
+	char name[sizeof(label->name)], setting[sizeof(label->setting)];
+	char key[WEIR_KEY_TEXT], kind[WEIR_KEY_TEXT];
+	json_t *made;
+
+	memcpy(name, label->name, sizeof(name));
+	memcpy(setting, label->setting, sizeof(setting));
+	name[sizeof(name) - 1] = setting[sizeof(setting) - 1] = '\0';
+	made = json_pack("{s:s, s:s, s:s, s:s}", "limit", name, "key",
+			 weir_limit_key_print(limit, kind), "setting", setting, "mode",
+			 limit->flags & WEIR_LIMIT_MONITOR ? "monitor" : "enforce");
+	/* An address alone says nothing about a key that has more in it; and a ledger of the
+	 * limit's own isn't among the maps that we have. */
+	if (limit->key & ~WEIR_KEY_SOURCE || limit->own_sets)
+		return weir_report_add(made, "in_ledger", json_null());
+	made = weir_report_add(made, "of", json_string(weir_record_print(&record, limit, key)));
+	return ledger_state(made, view, limit,
+			    weir_record_tag(&record, limit, &view->dataplane->shape.seeds));
+}
+
+int weir_report_parse_address(const char *text, uint8_t *family, uint8_t address[16],
+			      struct weir_error *err)
+{
+	memset(address, 0, 16);
+	*family = strchr(text, ':') ? 6 : 4;
+	if (inet_pton(*family == 6 ? AF_INET6 : AF_INET, text, address) == 1)
+		return 0;
+	return weir_error_set(err, -EINVAL,
+			      "address '%.80s': give an IPv4 or IPv6 address, such as 192.0.2.7 "
+			      "or 2001:db8::7",
+			      text);
+}
+
+static json_t *why_limits(const struct weir_view *view, uint8_t family, const void *address)
+{
+	json_t *array = json_array();
+	struct weir_limits_view limits;
+
+	weir_limits_view_read(&limits, view->dataplane);
+	for (uint32_t i = 0; i < limits.count && array; i++) {
+		if (limits.by_index[i].slot >= WEIR_LIMITS_MAX)
+			continue;
+		if (json_array_append_new(array,
+					  why_limit(view, &limits.by_index[i], family, address))) {
+			json_decref(array);
+			array = NULL;
+		}
+	}
+	return array;
+}
+
+json_t *weir_report_why(const struct weir_view *view, uint8_t family, const void *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	json_t *report = weir_report_new(view);
+
+	inet_ntop(family == 6 ? AF_INET6 : AF_INET, address, text, sizeof(text));
+	report = weir_report_add(report, "address", json_string(text));
+	return weir_report_add(report, "limits", why_limits(view, family, address));
+}

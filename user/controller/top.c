@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "controller/top.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* What a place held at the walk before. */
+struct before {
+	uint32_t tag; /* its upper half */
+	uint32_t passed;
+	uint32_t refused;
+};
+
+/* A front slot that counts for a place. */
+struct held {
+	uint32_t place;
+	uint32_t slot;
+};
+
+struct weir_scan {
+	const struct weir_dataplane *dataplane;
+	struct weir_limits_view limits;
+	uint32_t next_set;
+	struct before *before; /* [places], or NULL without rates */
+	struct held *held;     /* by place */
+	size_t held_count;
+	size_t held_next;
+};
+
+/* ---- an asker's heap: the lightest on top ---- */
+
+static uint64_t weight(const struct weir_top_entry *entry)
+{
+	return entry->passed + entry->refused;
+}
+
+static void swap(struct weir_top_entry *a, struct weir_top_entry *b)
+{
+	struct weir_top_entry old = *a;
+
+	*a = *b;
+	*b = old;
+}
+
+static void sift_up(struct weir_top *top, size_t i)
+{
+	while (i && weight(&top->entries[i]) < weight(&top->entries[(i - 1) / 2])) {
+		swap(&top->entries[i], &top->entries[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+}
+
+static void sift_down(struct weir_top *top, size_t i)
+{
+	for (size_t child = 2 * i + 1; child < top->count; child = 2 * i + 1) {
+		if (child + 1 < top->count &&
+		    weight(&top->entries[child + 1]) < weight(&top->entries[child]))
+			child++;
+		if (weight(&top->entries[i]) <= weight(&top->entries[child]))
+			break;
+		swap(&top->entries[i], &top->entries[child]);
+		i = child;
+	}
+}
+
+static bool wants(const struct weir_top *top, uint64_t entry_weight)
+{
+	if (!entry_weight || !top->size)
+		return false;
+	return top->count < top->size || entry_weight > weight(&top->entries[0]);
+}
+
+static void add(struct weir_top *top, const struct weir_top_entry *entry)
+{
+	if (top->count < top->size) {
+		top->entries[top->count++] = *entry;
+		sift_up(top, top->count - 1);
+	} else {
+		top->entries[0] = *entry;
+		sift_down(top, 0);
+	}
+}
+
+int weir_top_init(struct weir_top *top, size_t size, uint32_t slot, bool recent)
+{
+	*top = (struct weir_top){ .slot = slot, .recent = recent };
+	top->size = size < WEIR_TOP_MAX ? size : WEIR_TOP_MAX;
+	top->entries = malloc((top->size ? top->size : 1) * sizeof(*top->entries));
+	return top->entries ? 0 : -ENOMEM;
+}
+
+static int heavier_first(const void *a, const void *b)
+{
+	uint64_t left = weight(a), right = weight(b);
+
+	return (left < right) - (left > right);
+}
+
+void weir_top_sort(struct weir_top *top)
+{
+	qsort(top->entries, top->count, sizeof(*top->entries), heavier_first);
+}
+
+void weir_top_free(struct weir_top *top)
+{
+	free(top->entries);
+	*top = (struct weir_top){ 0 };
+}
+
+/* ---- the walk ---- */
+
+static uint64_t places_of(const struct weir_dataplane *dataplane)
+{
+	return (uint64_t)dataplane->shape.sets * WEIR_WAYS;
+}
+
+static size_t fronts_of(const struct weir_dataplane *dataplane)
+{
+	return (size_t)dataplane->shape.cpus * dataplane->shape.front_slots;
+}
+
+int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplane, bool rates)
+{
+	struct weir_scan *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return -ENOMEM;
+	made->dataplane = dataplane;
+	made->held = malloc((fronts_of(dataplane) + 1) * sizeof(*made->held));
+	if (rates)
+		made->before = calloc(places_of(dataplane), sizeof(*made->before));
+	if (!made->held || (rates && !made->before)) {
+		weir_scan_free(made);
+		return -ENOMEM;
+	}
+	*scan = made;
+	return 0;
+}
+
+void weir_scan_free(struct weir_scan *scan)
+{
+	if (!scan)
+		return;
+	free(scan->before);
+	free(scan->held);
+	free(scan);
+}
+
+const struct weir_limits_view *weir_scan_limits(const struct weir_scan *scan)
+{
+	return &scan->limits;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct held *left = a, *right = b;
+
+	return (left->place > right->place) - (left->place < right->place);
+}
+
+void weir_scan_begin(struct weir_scan *scan)
+{
+	const struct weir_front_slot *front = scan->dataplane->front;
+	size_t slots = fronts_of(scan->dataplane);
+
+	weir_limits_view_read(&scan->limits, scan->dataplane);
+	scan->next_set = 0;
+	scan->held_next = scan->held_count = 0;
+	for (size_t i = 0; i < slots; i++) {
+		if (weir_once(front[i].refused))
+			scan->held[scan->held_count++] =
+				(struct held){ weir_once(front[i].place), (uint32_t)i };
+	}
+	qsort(scan->held, scan->held_count, sizeof(*scan->held), by_place);
+}
+
+/* What a front slot counts for a tag: 0 if it has gone over to another key. */
+static uint64_t front_refused(const struct weir_front_slot *slot, uint64_t tag)
+{
+	uint64_t refused = weir_once(slot->refused);
+
+	return weir_once(slot->tag) == tag ? refused : 0;
+}
+
+/* The refusals in the fronts for a place; the walk asks in the order of the places. */
+static uint64_t fronts_refused(const struct weir_scan *scan, size_t first, uint32_t place,
+			       uint64_t tag)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = first; i < scan->held_count && scan->held[i].place == place; i++)
+		sum += front_refused(&scan->dataplane->front[scan->held[i].slot], tag);
+	return sum;
+}
+
+/*
+ * Refusals of a place, fronts included. A slot that is recycled between the two readings moves
+ * its count to the ledger: the fronts then show fewer than before, and both are read again.
+ */
+static uint64_t place_refused(struct weir_scan *scan, const struct weir_counts *counts,
+			      uint32_t place, uint64_t tag)
+{
+	uint64_t before, refused, after;
+	size_t first;
+
+	while (scan->held_next < scan->held_count && scan->held[scan->held_next].place < place)
+		scan->held_next++;
+	first = scan->held_next;
+	if (first == scan->held_count || scan->held[first].place != place)
+		return weir_once(counts->refused);
+	for (int tries = 0; tries < 3; tries++) {
+		before = fronts_refused(scan, first, place, tag);
+		refused = weir_once(counts->refused);
+		after = fronts_refused(scan, first, place, tag);
+		if (after >= before)
+			return refused + after;
+	}
+	return weir_once(counts->refused);
+}
+
+/* Since the walk before; what can't be (a race between readings) counts as nothing. */
+static uint64_t grown(uint64_t now, uint32_t before)
+{
+	int32_t difference = (int32_t)((uint32_t)now - before);
+
+	return difference > 0 ? (uint64_t)difference : 0;
+}
+
+static struct weir_top_entry since_before(struct weir_scan *scan, uint32_t place,
+					  const struct weir_top_entry *total)
+{
+	struct weir_top_entry recent = *total;
+	struct before *before = &scan->before[place];
+
+	if (before->tag == (uint32_t)(total->tag >> 32)) {
+		recent.passed = grown(total->passed, before->passed);
+		recent.refused = grown(total->refused, before->refused);
+	}
+	*before = (struct before){ (uint32_t)(total->tag >> 32), (uint32_t)total->passed,
+				   (uint32_t)total->refused };
+	return recent;
+}
+
+/* Whether the place holds a key that can be named; fills in the entry's key. */
+static bool name(const struct weir_scan *scan, uint32_t place, struct weir_top_entry *entry)
+{
+	const struct weir_dataplane *dataplane = scan->dataplane;
+	const struct weir_limit *limit;
+
+	entry->key = *(volatile struct weir_key_record *)&dataplane->keys[place];
+	limit = weir_limits_view_slot(&scan->limits, entry->key.slot);
+	return limit && weir_record_fits(&entry->key, limit, &dataplane->shape.seeds, entry->tag) &&
+	       weir_once(dataplane->ledger[place / WEIR_WAYS].tag[place % WEIR_WAYS]) == entry->tag;
+}
+
+/* What a place counts; false where there is no key, or one of no limit in force. */
+static bool count(struct weir_scan *scan, uint32_t place, struct weir_top_entry *total)
+{
+	const struct weir_set *set = &scan->dataplane->ledger[place / WEIR_WAYS];
+	uint32_t way = place % WEIR_WAYS;
+	const struct weir_limit *limit;
+
+	*total = (struct weir_top_entry){ .tag = weir_once(set->tag[way]) };
+	if (!(total->tag & WEIR_TAG_CONFIRMED))
+		return false;
+	limit = weir_limits_view_slot(&scan->limits, weir_once(scan->dataplane->keys[place].slot));
+	if (!limit)
+		return false;
+	total->passed = weir_once(set->counts[way].passed);
+	/* The upper half is the period's mark: include/weir/place.h. */
+	if (limit->kind == WEIR_KIND_PERIOD)
+		total->passed &= 0xffffffff;
+	total->refused = place_refused(scan, &set->counts[way], place, total->tag);
+	return true;
+}
+
+static void visit(struct weir_scan *scan, uint32_t place, struct weir_top *const *tops,
+		  size_t top_count)
+{
+	struct weir_top_entry total, recent;
+	bool named = false;
+
+	if (!count(scan, place, &total))
+		return;
+	recent = scan->before ? since_before(scan, place, &total) : total;
+	for (size_t i = 0; i < top_count; i++) {
+		struct weir_top_entry *entry = tops[i]->recent ? &recent : &total;
+
+		if (!wants(tops[i], weight(entry)))
+			continue;
+		if (!named && !name(scan, place, &total))
+			return;
+		named = true;
+		recent.key = total.key;
+		if (tops[i]->slot == WEIR_NO_LIMIT || tops[i]->slot == total.key.slot)
+			add(tops[i], entry);
+	}
+}
+
+bool weir_scan_step(struct weir_scan *scan, uint32_t sets, struct weir_top *const *tops,
+		    size_t count)
+{
+	uint32_t left = scan->dataplane->shape.sets - scan->next_set;
+	uint32_t end = scan->next_set + (sets < left ? sets : left);
+
+	for (; scan->next_set < end; scan->next_set++) {
+		for (uint32_t way = 0; way < WEIR_WAYS; way++)
+			visit(scan, scan->next_set * WEIR_WAYS + way, tops, count);
+	}
+	return scan->next_set < scan->dataplane->shape.sets;
+}
+
+void weir_scan_run(struct weir_scan *scan, struct weir_top *const *tops, size_t count)
+{
+	weir_scan_begin(scan);
+	weir_scan_step(scan, UINT32_MAX, tops, count);
+}
