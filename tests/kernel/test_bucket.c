@@ -90,9 +90,10 @@ static uint64_t random_gap(uint64_t *seed, const struct weir_bucket_conf *conf, 
 
 static void agrees_with_user_space(void)
 {
-	static const char *const addresses[SOURCES] = { "192.0.2.1",   "192.0.2.2",
-							"203.0.113.9", "2001:db8:1::1",
-							"2001:db8:2::1", "2001:db8:2:1::1" };
+	static const char *const addresses[SOURCES] = {
+		"192.0.2.1", "192.0.2.2", "203.0.113.9", /* and three /64s */
+		"2001:db8:1::1", "2001:db8:2::1", "2001:db8:2:1::1",
+	};
 	uint64_t seed = 20000, tat[SOURCES] = { 0 }, verdicts[2] = { 0 }, wrong = 0;
 	struct rig rig;
 

@@ -33,7 +33,8 @@ static void step_clock(struct rig *rig)
 	steps = 0;
 	CU_ASSERT_EQUAL_FATAL(rig_cpus(cpus), 0);
 	for (;;) {
-		const volatile struct drive_cpu *a = &rig->drive[cpus[0]], *b = &rig->drive[cpus[1]];
+		const volatile struct drive_cpu *a = &rig->drive[cpus[0]];
+		const volatile struct drive_cpu *b = &rig->drive[cpus[1]];
 		uint64_t next_a = a->sent + STEP_PACKETS, next_b = b->sent + STEP_PACKETS;
 
 		if (next_a + STEP_PACKETS > a->until || next_b + STEP_PACKETS > b->until)
@@ -129,8 +130,8 @@ static void new_keys_once(uint64_t salt)
 		wrong += rig_verdict(&rig, i).passed != 3 ||
 			 rig_verdict(&rig, i).refused != 2 * SHARED_ROUNDS - 3;
 	totals = totals_of(&rig);
-	printf("  both CPUs, the same %d new keys: %" PRIu64 " not admitted exactly 3 times, %" PRIu64
-	       " contended\n",
+	printf("  both CPUs, the same %d new keys: %" PRIu64 " not admitted exactly 3 times, "
+	       "%" PRIu64 " contended\n",
 	       SHARED_KEYS, wrong, totals.contended_packets);
 	CU_ASSERT_EQUAL(wrong, 0);
 	CU_ASSERT_EQUAL(rig_ledger_check(&rig), SHARED_KEYS);

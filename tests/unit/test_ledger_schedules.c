@@ -115,7 +115,7 @@ static void act(int index)
 	struct actor *actor = &world.actors[index];
 
 	for (int op = 0; op < OPS; op++) {
-		uint64_t now = world.now++, next;
+		uint64_t now = world.now += random_below(&world.seed, 3) == 0, next;
 		enum answer answer = AGAIN;
 		int tries = 0;
 
