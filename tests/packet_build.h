@@ -38,7 +38,8 @@ static inline void put_range(struct frame *f, unsigned int first, size_t count)
 }
 
 /* Addresses, tags of (type, id) pairs, then the ethertype. */
-static inline void put_link(struct frame *f, const uint16_t (*tags)[2], size_t tag_count, uint16_t type)
+static inline void put_link(struct frame *f, const uint16_t (*tags)[2], size_t tag_count,
+			    uint16_t type)
 {
 	f->size = 0;
 	put_range(f, 0x10, 12);
@@ -52,7 +53,7 @@ static inline void put_link(struct frame *f, const uint16_t (*tags)[2], size_t t
 
 /* From 10.11.12.13 to 20.21.22.23. `words` of header, `fragment` as on the wire. */
 static inline void put_ipv4(struct frame *f, unsigned int words, unsigned int protocol,
-		     unsigned int fragment)
+			    unsigned int fragment)
 {
 	put8(f, 0x40 | words);
 	put8(f, 0);
@@ -84,7 +85,7 @@ static inline void put_ipv6(struct frame *f, unsigned int next, unsigned int hop
 
 /* An extension header of 8 * (units + 1) bytes, or of 4 * (units + 2) for AH. */
 static inline void put_extension(struct frame *f, unsigned int kind, unsigned int next,
-			  unsigned int units)
+				 unsigned int units)
 {
 	size_t size = kind == WEIR_IP_AUTHENTICATION ? 4 * (units + 2) : 8 * (units + 1);
 

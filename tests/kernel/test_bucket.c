@@ -91,7 +91,7 @@ static uint64_t random_gap(uint64_t *seed, const struct weir_bucket_conf *conf, 
 static void agrees_with_user_space(void)
 {
 	static const char *const addresses[SOURCES] = {
-		"192.0.2.1", "192.0.2.2", "203.0.113.9", /* and three /64s */
+		"192.0.2.1",	 "192.0.2.2",	  "203.0.113.9", /* and three /64s */
 		"2001:db8:1::1", "2001:db8:2::1", "2001:db8:2:1::1",
 	};
 	uint64_t seed = 20000, tat[SOURCES] = { 0 }, verdicts[2] = { 0 }, wrong = 0;
@@ -107,7 +107,7 @@ static void agrees_with_user_space(void)
 		bool expected;
 
 		if (i % 100 == 0) {
-			/* Back, or 20,000 packets at one a day would outlast the clock's 18 years. */
+			/* Back: 20,000 packets at one a day would outlast the clock. */
 			*rig.now_ns = RIG_START_NS;
 			limit = random_limit(&seed);
 			CU_ASSERT_EQUAL_FATAL(rig_set(&rig, &limit), 0);
@@ -117,8 +117,8 @@ static void agrees_with_user_space(void)
 		now_ticks = *rig.now_ns << WEIR_TICK_SHIFT;
 		rig_frame(&frame, addresses[source], IPPROTO_UDP, size);
 		expected = weir_bucket_step(tat[source], conf_of(&rig), now_ticks, cost, &next);
-		tat[source] = expected ? next :
-					 weir_bucket_clamp(tat[source], conf_of(&rig), now_ticks);
+		tat[source] =
+			expected ? next : weir_bucket_clamp(tat[source], conf_of(&rig), now_ticks);
 		wrong += rig_send(&rig, frame.bytes, frame.size, 1) !=
 			 (expected ? XDP_PASS : XDP_DROP);
 		verdicts[expected]++;
@@ -138,7 +138,8 @@ static void holds_the_limit_to_one_packet(void)
 	static const uint32_t bursts[] = { 1, 2, 3, 10, 1000, 65535 };
 
 	for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
-		struct rig_limit limit = { .rate = 1000, .burst = bursts[i],
+		struct rig_limit limit = { .rate = 1000,
+					   .burst = bursts[i],
 					   .key = WEIR_KEY_SOURCE };
 		struct bench bench;
 
@@ -158,8 +159,11 @@ static void holds_the_limit_to_one_packet(void)
 
 static void charges_bytes(void)
 {
-	struct rig_limit limit = { .rate = 1e6, .burst = 1000, .grain = 64,
-				   .flags = WEIR_LIMIT_BYTES, .key = WEIR_KEY_SOURCE };
+	struct rig_limit limit = { .rate = 1e6,
+				   .burst = 1000,
+				   .grain = 64,
+				   .flags = WEIR_LIMIT_BYTES,
+				   .key = WEIR_KEY_SOURCE };
 	struct frame large;
 	struct bench bench;
 
@@ -182,8 +186,9 @@ static void charges_bytes(void)
 
 static void monitor_counts_and_lets_pass(void)
 {
-	struct rig_limit limit = { .rate = 10, .burst = 5, .flags = WEIR_LIMIT_MONITOR,
-				   .key = WEIR_KEY_SOURCE };
+	struct rig_limit limit = {
+		.rate = 10, .burst = 5, .flags = WEIR_LIMIT_MONITOR, .key = WEIR_KEY_SOURCE
+	};
 	struct weir_totals totals;
 	struct bench bench;
 
@@ -349,8 +354,11 @@ static void d12_idle_for_years(void)
 static void d13_rates_above_one_a_nanosecond(void)
 {
 	/* 100 Gbit/s; a frame of 60 bytes takes 76.8 ticks, rounded up to 77. */
-	struct rig_limit limit = { .rate = 12.5e9, .burst = 60000, .grain = 60,
-				   .flags = WEIR_LIMIT_BYTES, .key = WEIR_KEY_SOURCE };
+	struct rig_limit limit = { .rate = 12.5e9,
+				   .burst = 60000,
+				   .grain = 60,
+				   .flags = WEIR_LIMIT_BYTES,
+				   .key = WEIR_KEY_SOURCE };
 	struct bench bench;
 
 	bench_open(&bench, &limit);
@@ -413,7 +421,6 @@ WEIR_TESTS("kernel bucket", TEST(agrees_with_user_space), TEST(holds_the_limit_t
 	   TEST(charges_bytes), TEST(monitor_counts_and_lets_pass),
 	   TEST(contended_is_refused_and_counted), TEST(b5_change_acts_at_once),
 	   TEST(b1_pushes_refill_nothing), TEST(b1_raises_give_nothing),
-	   TEST(b1_a_change_gives_one_burst_at_most),
-	   TEST(d6_small_refills_keep_the_remainder), TEST(d12_idle_for_years),
-	   TEST(d13_rates_above_one_a_nanosecond), TEST(d15_clock_steps),
+	   TEST(b1_a_change_gives_one_burst_at_most), TEST(d6_small_refills_keep_the_remainder),
+	   TEST(d12_idle_for_years), TEST(d13_rates_above_one_a_nanosecond), TEST(d15_clock_steps),
 	   TEST(p16_other_traffic_passes))

@@ -115,8 +115,9 @@ static void d2_counts_of_a_key_are_exact(void)
 
 static void new_keys_once(uint64_t salt)
 {
-	struct rig_limit limit = { .rate = NEVER, .burst = 3, .key = WEIR_KEY_SOURCE,
-				   .salt = salt };
+	struct rig_limit limit = {
+		.rate = NEVER, .burst = 3, .key = WEIR_KEY_SOURCE, .salt = salt
+	};
 	/* The clock moves: a place given back is free again from the next tick on. */
 	struct drive_cpu plan = { .count = SHARED_KEYS, .stride = 1, .step_ns = 1 };
 	struct weir_totals totals;
@@ -154,8 +155,9 @@ static void new_keys_from_both_cpus_get_one_place(void)
 static void offender_among(double rate, uint64_t *untracked)
 {
 	struct rig_limit limit = { .rate = rate, .burst = 10, .key = WEIR_KEY_SOURCE };
-	struct drive_cpu plan = { .from = 1, .count = SPOOFED, .stride = 1, .hot_every = 11,
-				  .step_ns = 1000 };
+	struct drive_cpu plan = {
+		.from = 1, .count = SPOOFED, .stride = 1, .hot_every = 11, .step_ns = 1000
+	};
 	uint64_t packets = SPOOFED / 10 * 11;
 	double seconds = (double)packets * 1e-6;
 	struct weir_totals totals;
@@ -195,8 +197,9 @@ static void d8_offender_stays_refused_among_a_million(void)
 
 static void untracked_follows(uint8_t flags)
 {
-	struct rig_limit limit = { .rate = NEVER, .burst = 1, .key = WEIR_KEY_SOURCE,
-				   .flags = flags };
+	struct rig_limit limit = {
+		.rate = NEVER, .burst = 1, .key = WEIR_KEY_SOURCE, .flags = flags
+	};
 	struct drive_cpu plan = { .count = 5000, .stride = 1 };
 	struct weir_totals totals;
 	uint64_t places, left_out;

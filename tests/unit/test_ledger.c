@@ -64,9 +64,8 @@ static enum answer claim(struct weir_set *sets[2], uint64_t tag,
 }
 
 /* One try. *seen: the TAT at a refusal. */
-static enum answer take_once(struct table *table, uint64_t tag,
-			     const struct weir_bucket_conf *conf, uint64_t now, uint64_t cost,
-			     uint64_t *seen)
+static enum answer take_once(struct table *table, uint64_t tag, const struct weir_bucket_conf *conf,
+			     uint64_t now, uint64_t cost, uint64_t *seen)
 {
 	struct weir_set *sets[2], *set = NULL;
 	uint32_t way = WEIR_NO_WAY;
@@ -177,7 +176,8 @@ static enum answer trace_take(struct trace *t, uint64_t tag, uint64_t cost)
 	}
 	answer = take(&t->table, tag, &t->conf, t->now, cost, &seen);
 	if (answer == REFUSED && seen)
-		*slot = (struct weir_front_slot){ .tag = tag, .seen = seen,
+		*slot = (struct weir_front_slot){ .tag = tag,
+						  .seen = seen,
 						  .revision = t->revision };
 	return answer;
 }
@@ -212,16 +212,16 @@ static void trace_run(uint32_t sets, double rate, uint64_t seed)
 	CU_ASSERT_EQUAL(weir_bucket_conf_init(&t->conf, rate, 8, 1), 0);
 	for (int i = 0; i < 100000; i++) {
 		/* Half of the packets are from a tenth of the keys. */
-		uint32_t key = (uint32_t)random_below(&t->seed, random_below(&t->seed, 2) ?
-								       MODEL_KEYS :
-								       MODEL_KEYS / 10);
+		uint32_t key = (uint32_t)random_below(
+			&t->seed, random_below(&t->seed, 2) ? MODEL_KEYS : MODEL_KEYS / 10);
 
 		t->now += random_below(&t->seed, 200000);
 		if (random_below(&t->seed, 5000) == 0) {
 			t->revision++;
 			CU_ASSERT_EQUAL(weir_bucket_conf_init(
 						&t->conf, rate * (0.5 + random_unit(&t->seed)),
-						4 + (double)random_below(&t->seed, 8), 1), 0);
+						4 + (double)random_below(&t->seed, 8), 1),
+					0);
 		}
 		trace_packet(t, key);
 	}
@@ -358,9 +358,9 @@ static void *churn_run(void *argument)
 
 		if (i % 16 == 0)
 			member_take(m, (uint32_t)random_below(&seed, OFFENDERS));
-		m->newcomers += take(&crowd->table, tag_of(&crowd->table, 1000000 + key),
-				     &crowd->pass, now, weir_bucket_cost(&crowd->pass, 1),
-				     &seen) == NEW;
+		m->newcomers +=
+			take(&crowd->table, tag_of(&crowd->table, 1000000 + key), &crowd->pass, now,
+			     weir_bucket_cost(&crowd->pass, 1), &seen) == NEW;
 	}
 	return NULL;
 }

@@ -31,7 +31,8 @@ static void step(void);
 enum answer { ADMITTED, NEW, REFUSED, UNTRACKED, AGAIN };
 
 /* Even keys cost a day, so they are never forgotten; odd ones a tick, so they are at once. */
-static const struct weir_bucket_conf day = { .burst_ticks = 1ULL << 50, .cost_mantissa = 1U << 31,
+static const struct weir_bucket_conf day = { .burst_ticks = 1ULL << 50,
+					     .cost_mantissa = 1U << 31,
 					     .cost_left = 19 };
 static const struct weir_bucket_conf tick = { .burst_ticks = 1, .cost_mantissa = 1 };
 
@@ -84,10 +85,9 @@ static enum answer claim(uint32_t key, uint64_t now, uint64_t *next)
 		return UNTRACKED;
 	if (!weir_ledger_reserve(&place, now))
 		return AGAIN;
-	return weir_ledger_publish(&world.sets[0], &world.sets[1], &place, tag_of(key), &begin,
-				   now) ?
-		       NEW :
-		       AGAIN;
+	return weir_ledger_publish(&world.sets[0], &world.sets[1], &place, tag_of(key), &begin, now)
+		       ? NEW
+		       : AGAIN;
 }
 
 static enum answer take_once(uint32_t key, uint64_t now, uint64_t *next)

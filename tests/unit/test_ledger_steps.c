@@ -18,10 +18,10 @@ static void a_claim_yields_and_strikes_by_rule(void)
 		uint32_t rival; /* which * WEIR_WAYS + way; ours is 3 */
 		bool confirmed, stays;
 	} rows[] = {
-		{ 1, false, false },  /* a lower rival stays */
-		{ 5, false, true },   /* a higher one is struck out */
-		{ 12, false, true },  /* in the second set, too */
-		{ 5, true, false },   /* a confirmed one stays, wherever */
+		{ 1, false, false }, /* a lower rival stays */
+		{ 5, false, true },  /* a higher one is struck out */
+		{ 12, false, true }, /* in the second set, too */
+		{ 5, true, false },  /* a confirmed one stays, wherever */
 		{ 12, true, false },
 	};
 	const uint64_t tag = 0x77777777, now = 5000;
@@ -40,9 +40,9 @@ static void a_claim_yields_and_strikes_by_rule(void)
 		stays = weir_ledger_publish(&sets[0], &sets[1], &ours, tag, &beginning, now);
 		CU_ASSERT_EQUAL(stays, rows[i].stays);
 		CU_ASSERT_EQUAL(sets[0].tag[3], rows[i].stays ? tag : 0);
-		CU_ASSERT_EQUAL(theirs->tag[way], rows[i].confirmed ? tag :
-						  rows[i].stays	    ? 0 :
-								      (tag & ~WEIR_TAG_CONFIRMED));
+		CU_ASSERT_EQUAL(theirs->tag[way], rows[i].confirmed ? tag
+						  : rows[i].stays   ? 0
+								    : (tag & ~WEIR_TAG_CONFIRMED));
 		/* Ours, or given back: neutral again, but not at the instant it was taken. */
 		CU_ASSERT_EQUAL(sets[0].state[3], rows[i].stays ? beginning.state : now + 1);
 	}

@@ -311,8 +311,8 @@ static void p1_p2_ipv6_fragments(void)
 	} rows[] = {
 		{ 0x0000, false, true }, /* atomic (RFC 6946): whole */
 		{ 0x0006, false, true }, /* reserved bits */
-		{ 0x0001, true, true },	 { 0x0009, true, false }, { 0x0008, true, false },
-		{ 0xfff8, true, false },
+		{ 0x0001, true, true },	 { 0x0009, true, false },
+		{ 0x0008, true, false }, { 0xfff8, true, false },
 	};
 	struct weir_packet p;
 	struct frame f;
@@ -393,17 +393,17 @@ static void random_bytes(void)
 		uint8_t bytes[128];
 
 		for (size_t i = 0; i < size; i++)
-			bytes[i] = random_below(&seed, 3) ?
-					   (uint8_t)random_next(&seed) :
-					   nexts[random_below(&seed, sizeof(nexts))];
+			bytes[i] = random_below(&seed, 3)
+					   ? (uint8_t)random_next(&seed)
+					   : nexts[random_below(&seed, sizeof(nexts))];
 		if (size > 14 && random_below(&seed, 20)) {
 			uint16_t type = types[random_below(&seed, 4)];
 
 			bytes[12] = (uint8_t)(type >> 8);
 			bytes[13] = (uint8_t)type;
-			bytes[14] = type == WEIR_ETH_IPV4 ? 0x40 | (bytes[14] & 15) :
-				    type == WEIR_ETH_IPV6 ? 0x60 :
-							    bytes[14];
+			bytes[14] = type == WEIR_ETH_IPV4   ? 0x40 | (bytes[14] & 15)
+				    : type == WEIR_ETH_IPV6 ? 0x60
+							    : bytes[14];
 		}
 		parsed = parse_tagged(&p, bytes, size, WEIR_NO_VLAN);
 		parsed_count += parsed == WEIR_PARSED;
