@@ -32,17 +32,17 @@ static enum weir_parsed parse(struct weir_packet *packet, const struct frame *f)
 
 /* ---- checking ---- */
 
+/* An IPv4 address is one word, and the rest of it isn't written. */
 static bool has_addresses(const struct weir_packet *p)
 {
-	static const uint8_t from4[16] = { 10, 11, 12, 13 }, to4[16] = { 20, 21, 22, 23 };
-	uint8_t from6[16], to6[16];
+	uint8_t from[16], to[16];
+	size_t size = p->family == 4 ? 4 : 16;
 
-	for (int i = 0; i < 16; i++) {
-		from6[i] = (uint8_t)(0x20 + i);
-		to6[i] = (uint8_t)(0x30 + i);
+	for (size_t i = 0; i < size; i++) {
+		from[i] = (uint8_t)((p->family == 4 ? 10 : 0x20) + i);
+		to[i] = (uint8_t)((p->family == 4 ? 20 : 0x30) + i);
 	}
-	return !memcmp(p->source, p->family == 4 ? from4 : from6, 16) &&
-	       !memcmp(p->destination, p->family == 4 ? to4 : to6, 16);
+	return !memcmp(p->source, from, size) && !memcmp(p->destination, to, size);
 }
 
 static bool has_ports(const struct weir_packet *p)
