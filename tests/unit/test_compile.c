@@ -23,8 +23,7 @@ struct text {
 	size_t used, room;
 };
 
-static void add(struct text *text, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void add(struct text *text, const char *format, ...)
 {
@@ -35,8 +34,8 @@ static void add(struct text *text, const char *format, ...)
 		text->bytes = realloc(text->bytes, text->room);
 	}
 	va_start(args, format);
-	text->used += (size_t)vsnprintf(text->bytes + text->used, text->room - text->used, format,
-					args);
+	text->used +=
+		(size_t)vsnprintf(text->bytes + text->used, text->room - text->used, format, args);
 	va_end(args);
 }
 
@@ -76,9 +75,18 @@ static struct weir_compiled *compile_text(const char *text, int *code, struct we
 static void add_prefixes(struct text *text, const char *field, uint64_t *random)
 {
 	static const char *const nested[] = {
-		"0.0.0.0/0",	"10.0.0.0/8",  "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3/32",
-		"10.1.2.128/25", "192.0.2.0/24", "\"::/0\"", "\"2001:db8::/32\"",
-		"\"2001:db8:1::/48\"", "\"2001:db8:1::1/128\"", "\"2001:db8:1:0:8000::/65\"",
+		"0.0.0.0/0",
+		"10.0.0.0/8",
+		"10.1.0.0/16",
+		"10.1.2.0/24",
+		"10.1.2.3/32",
+		"10.1.2.128/25",
+		"192.0.2.0/24",
+		"\"::/0\"",
+		"\"2001:db8::/32\"",
+		"\"2001:db8:1::/48\"",
+		"\"2001:db8:1::1/128\"",
+		"\"2001:db8:1:0:8000::/65\"",
 	};
 	size_t count = 1 + random_below(random, 3), at = random_below(random, 12);
 
@@ -103,11 +111,12 @@ static void add_match(struct text *text, uint64_t *random)
 	add(text, "    match: {hook: %s", hooks[random_below(random, 3)]);
 	switch (random_below(random, 6)) {
 	case 0:
-		add(text, ", proto: tcp, flags: %s", random_below(random, 2) ? "\"syn,!ack\"" : "rst");
+		add(text, ", proto: tcp, flags: %s",
+		    random_below(random, 2) ? "\"syn,!ack\"" : "rst");
 		break;
 	case 1:
-		add(text, ", proto: %s, icmp: [%lu, 8]", random_below(random, 2) ? "icmp" : "icmpv6",
-		    random_below(random, 8));
+		add(text, ", proto: %s, icmp: [%lu, 8]",
+		    random_below(random, 2) ? "icmp" : "icmpv6", random_below(random, 8));
 		break;
 	case 2:
 		add(text, ", proto: [udp, tcp]");
@@ -134,8 +143,8 @@ static void add_match(struct text *text, uint64_t *random)
 
 static struct weir_policy *random_policy(uint64_t *random)
 {
-	size_t count = random_below(random, 4) ? 1 + random_below(random, 20) :
-						1 + random_below(random, WEIR_LIMITS_MAX);
+	size_t count = random_below(random, 4) ? 1 + random_below(random, 20)
+					       : 1 + random_below(random, WEIR_LIMITS_MAX);
 	struct text text = { 0 };
 	struct weir_policy *policy;
 
@@ -160,8 +169,8 @@ struct packet {
 
 static void random_address(uint32_t *address, uint8_t family, uint64_t *random)
 {
-	static const char *const v4[] = { "10.1.2.3", "10.1.2.200", "10.1.9.9", "10.200.0.1",
-					  "192.0.2.77", "203.0.113.1" };
+	static const char *const v4[] = { "10.1.2.3",	"10.1.2.200", "10.1.9.9",
+					  "10.200.0.1", "192.0.2.77", "203.0.113.1" };
 	static const char *const v6[] = { "2001:db8:1::1", "2001:db8:1:0:8000::5", "2001:db8:2::1",
 					  "2001:db9::1" };
 
@@ -176,8 +185,8 @@ static uint16_t random_port(uint64_t *random)
 {
 	static const uint16_t ports[] = { 0, 255, 256, 257, 258, 64999, 65000, 65535 };
 
-	return random_below(random, 2) ? (uint16_t)random_below(random, 130) :
-					 ports[random_below(random, 8)];
+	return random_below(random, 2) ? (uint16_t)random_below(random, 130)
+				       : ports[random_below(random, 8)];
 }
 
 static struct packet random_packet(uint64_t *random)
@@ -192,9 +201,10 @@ static struct packet random_packet(uint64_t *random)
 	parsed->family = random_below(random, 2) ? 4 : 6;
 	random_address(parsed->source, parsed->family, random);
 	random_address(parsed->destination, parsed->family, random);
-	parsed->protocol = random_below(random, 4) ? protocols[random_below(random, 5)] :
-						     (uint8_t)random_below(random, 256);
-	parsed->vlan = random_below(random, 2) ? WEIR_NO_VLAN : (uint16_t)random_below(random, 4095);
+	parsed->protocol = random_below(random, 4) ? protocols[random_below(random, 5)]
+						   : (uint8_t)random_below(random, 256);
+	parsed->vlan =
+		random_below(random, 2) ? WEIR_NO_VLAN : (uint16_t)random_below(random, 4095);
 	if (random_below(random, 2) && parsed->vlan != WEIR_NO_VLAN)
 		parsed->vlan %= 9;
 	if (parsed->protocol == 6 || parsed->protocol == 17 || parsed->protocol == 132)
@@ -377,11 +387,12 @@ static void a_dimension_that_no_limit_uses_is_left_out(void)
 {
 	struct weir_error err;
 	int code;
-	struct weir_compiled *compiled = compile_text("version: 1\nlimits:\n"
-						      "  - {name: a, key: source, bucket: {rate: 1pps}}\n"
-						      "  - {name: b, key: source, bucket: {rate: 1pps}, match: "
-						      "{to_port: 53}}\n",
-						      &code, &err);
+	struct weir_compiled *compiled =
+		compile_text("version: 1\nlimits:\n"
+			     "  - {name: a, key: source, bucket: {rate: 1pps}}\n"
+			     "  - {name: b, key: source, bucket: {rate: 1pps}, match: "
+			     "{to_port: 53}}\n",
+			     &code, &err);
 
 	CU_ASSERT_EQUAL_FATAL(code, 0);
 	CU_ASSERT_EQUAL(compiled->head.dimensions, WEIR_BY_DESTINATION_PORT);
@@ -399,7 +410,8 @@ static void too_many_kinds_of_ports_are_refused(void)
 
 	add(&text, "version: 1\nlimits:\n");
 	for (int bit = 0; bit < 13; bit++) {
-		add(&text, "  - {name: l%d, key: source, bucket: {rate: 1pps}, match: {to_port: [", bit);
+		add(&text, "  - {name: l%d, key: source, bucket: {rate: 1pps}, match: {to_port: [",
+		    bit);
 		for (int port = 1 << bit, first = 1; port < 8192; port++) {
 			if (port >> bit & 1)
 				add(&text, "%s%d", first ? "" : ", ", port), first = 0;
@@ -438,10 +450,9 @@ static void bucket_conf_agrees_with_the_library(void)
 		struct weir_error err;
 
 		CU_ASSERT_EQUAL(weir_compile_bucket(rate, rows[i].burst, &ours, &err), 0);
-		CU_ASSERT_EQUAL(weir_bucket_conf_init(&library,
-						      (double)rate->amount * 1e9 /
-							      (double)rate->per_ns,
-						      (double)rows[i].burst, rate->bytes ? 64 : 1),
+		CU_ASSERT_EQUAL(weir_bucket_conf_init(
+					&library, (double)rate->amount * 1e9 / (double)rate->per_ns,
+					(double)rows[i].burst, rate->bytes ? 64 : 1),
 				0);
 		CU_ASSERT_EQUAL(ours.burst_ticks, library.burst_ticks);
 		for (uint64_t n = 1; n < 100000; n = n * 7 + 1)
@@ -498,12 +509,13 @@ static void keys_and_flags(void)
 {
 	struct weir_error err;
 	int code;
-	struct weir_compiled *compiled = compile_text(
-		"version: 1\nlimits:\n"
-		"  - {name: a, key: {source: {v4: 24, v6: 56}}, bucket: {rate: 8mbit}, mode: monitor}\n"
-		"  - {name: b, key: flow, bucket: {rate: block}, untracked: drop}\n"
-		"  - {name: c, key: none, bucket: {rate: unlimited}}\n",
-		&code, &err);
+	struct weir_compiled *compiled =
+		compile_text("version: 1\nlimits:\n"
+			     "  - {name: a, key: {source: {v4: 24, v6: 56}}, bucket: {rate: "
+			     "8mbit}, mode: monitor}\n"
+			     "  - {name: b, key: flow, bucket: {rate: block}, untracked: drop}\n"
+			     "  - {name: c, key: none, bucket: {rate: unlimited}}\n",
+			     &code, &err);
 	const struct weir_limit *a, *b, *c;
 
 	CU_ASSERT_EQUAL_FATAL(code, 0);
@@ -548,12 +560,13 @@ static void A19_limits_keep_slot_and_salt(void)
 {
 	struct weir_error err;
 	int code;
-	struct weir_compiled *old = compile_text("version: 1\nlimits:\n"
-						 "  - {name: a, key: source, bucket: {rate: 1pps}}\n"
-						 "  - {name: b, key: source, bucket: {rate: 2pps}}\n"
-						 "  - {name: c, key: source, bucket: {rate: 3pps}}\n"
-						 "  - {name: d, key: source, bucket: {rate: 3pps}}\n",
-						 &code, &err);
+	struct weir_compiled *old =
+		compile_text("version: 1\nlimits:\n"
+			     "  - {name: a, key: source, bucket: {rate: 1pps}}\n"
+			     "  - {name: b, key: source, bucket: {rate: 2pps}}\n"
+			     "  - {name: c, key: source, bucket: {rate: 3pps}}\n"
+			     "  - {name: d, key: source, bucket: {rate: 3pps}}\n",
+			     &code, &err);
 	struct weir_compiled *new = next_of(old,
 					    "version: 1\nlimits:\n"
 					    "  - {name: e, key: source, bucket: {rate: 9pps}}\n"
