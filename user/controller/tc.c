@@ -110,8 +110,7 @@ static int ensure_one(struct weir_tc *tc, const struct weir_interface_status *st
 	if (code == -ENOENT)
 		code = link_make(path, status->ifindex, hook, program);
 	if (code == -EINVAL)
-		return weir_clsact_ensure(tc->load->pins, tc->board_id, status, hook, program,
-					  err);
+		return weir_clsact_ensure(tc->load->pins, tc->board_id, status, hook, program, err);
 	if (code < 0)
 		return weir_error_set(err, code, "interface %s: can't attach at %s: %s %s",
 				      status->name,
