@@ -311,7 +311,8 @@ static void A14_nothing_is_detached_where_nothing_is(void)
 	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
 	lab_run("ip link set dev w0 xdp off");
 	CU_ASSERT(link_news(fd) > 0);
-	weir_engine_stop(engine, true);
+	weir_engine_stop(engine, false);
+	CU_ASSERT_EQUAL(weir_engine_detach_pins(lab.pins, &err), 0);
 	CU_ASSERT_EQUAL(link_news(fd), 0);
 	close(fd);
 	lab_close();

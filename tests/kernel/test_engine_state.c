@@ -211,6 +211,10 @@ static void refused_set_changes_nothing(void)
 	CU_ASSERT_EQUAL(weir_engine_set(engine, "nobody", changes, 1, true, &err), -ENOENT);
 	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].bucket.burst.value, 10);
 	CU_ASSERT_NOT_EQUAL(access(lab.overrides, F_OK), 0);
+	/* What can't be saved is not done either. */
+	lab_run("touch %s/var", lab.folder);
+	CU_ASSERT_EQUAL(set(engine, "burst", "20", true), -ENOTDIR);
+	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].bucket.burst.value, 10);
 	lab_send(20, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).passed_packets, 10);
 	weir_engine_stop(engine, true);
