@@ -103,6 +103,16 @@ static inline int lab_start(struct weir_engine **engine, struct weir_error *err)
 	return weir_engine_start(engine, &options, err);
 }
 
+/* The same where it has to succeed: says why it did not. */
+static inline int lab_begin(struct weir_engine **engine, struct weir_error *err)
+{
+	int code = lab_start(engine, err);
+
+	if (code)
+		printf("  %s\n", err->text);
+	return code;
+}
+
 /* A clean place for a test: a new namespace, so what a failed one left is gone with the old. */
 static inline void lab_open(void)
 {
@@ -274,7 +284,7 @@ static inline bool lab_start_and_be_killed(void)
 		struct weir_engine *engine;
 		struct weir_error err;
 
-		if (lab_start(&engine, &err))
+		if (lab_begin(&engine, &err))
 			_exit(1);
 		lab_send(15, 1, 53);
 		lab_await(engine, 0, 15);

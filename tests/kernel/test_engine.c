@@ -21,7 +21,7 @@ static void limits_and_stops(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NATIVE);
 	CU_ASSERT_STRING_EQUAL(weir_engine_interface(engine, 0)->reason, "");
 	lab_send(50, 1, 53);
@@ -48,7 +48,7 @@ static void several_limits_match(void)
 	lab_open();
 	lab_config(W0, TEN_A_DAY "  - {name: dns, key: source, match: {proto: udp, to_port: 53, "
 				 "from: [10.9.0.0/24]}, bucket: {rate: 1/d, burst: 3}}\n");
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(5, 1, 53);
 	lab_send(20, 1, 54);
 	totals = lab_await(engine, 0, 22);
@@ -75,7 +75,7 @@ static void A1_A2_killed_engine_is_adopted(void)
 	CU_ASSERT_TRUE_FATAL(lab_start_and_be_killed());
 	before = lab_program("w0");
 	CU_ASSERT_NOT_EQUAL(before, 0);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_NOT_EQUAL(lab_program("w0"), before);
 	totals = lab_totals(engine, 0);
 	CU_ASSERT_EQUAL(totals.passed_packets, 10);
@@ -107,7 +107,7 @@ static void A2_half_a_set_of_pins_is_swept_away(void)
 	snprintf(path, sizeof(path), "%s-new/weir_board", lab.pins);
 	CU_ASSERT_EQUAL_FATAL(bpf_obj_pin(fd, path), 0);
 	close(fd);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
 	weir_engine_stop(engine, true);
 	CU_ASSERT_FALSE(lab_has_pins());
@@ -121,7 +121,7 @@ static void A3_generic_is_taken_off_in_its_mode(void)
 
 	lab_open();
 	lab_config(W0_GENERIC, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_TRUE(lab_is_generic("w0"));
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_GENERIC);
 	weir_engine_stop(engine, false);
@@ -139,7 +139,7 @@ static void the_mode_follows_a_reload(void)
 
 	lab_open();
 	lab_config(W0_GENERIC, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_config(W0_NATIVE, TEN_A_DAY);
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_FALSE(lab_is_generic("w0"));
@@ -180,7 +180,7 @@ static void A4_foreign_program_survives_ours(void)
 	lab_open();
 	lab_config("  - {name: w1}\n" W0, TEN_A_DAY);
 	stranger = lab_attach_foreign("w1");
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NOT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(weir_engine_interface(engine, 0)->reason, "stranger"));
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 1)->attached, WEIR_ATTACHED_NATIVE);
@@ -202,7 +202,7 @@ static void A6_a_second_engine_is_refused(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	program = lab_program("w0");
 	CU_ASSERT_EQUAL(lab_start(&second, &err), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another weir controller"));
@@ -222,7 +222,7 @@ static void A11_interface_made_again_is_limited_again(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	slot = weir_engine_interface(engine, 0)->slot;
 	lab_send(3, 1, 53);
 	lab_await(engine, 0, 3);
@@ -251,7 +251,7 @@ static void A12_large_mtu_is_limited_natively(void)
 	lab_open();
 	lab_run("ip link set w1 mtu 3507; ip link set w0 mtu 3507");
 	lab_config(W0_NATIVE, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NATIVE);
 	lab_send(20, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).passed_packets, 10);
@@ -275,7 +275,7 @@ static void A12_refused_native_mode_is_explained(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mode: auto or generic"));
 	CU_ASSERT_FALSE(lab_has_pins());
 	lab_config("  - {name: d0, mode: auto}\n", TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_GENERIC);
 	CU_ASSERT_PTR_NOT_NULL(strstr(weir_engine_interface(engine, 0)->reason, "MTU is 3507"));
 	CU_ASSERT_TRUE(lab_said("d0: limited in GENERIC mode"));
@@ -308,7 +308,7 @@ static void A14_nothing_is_detached_where_nothing_is(void)
 	fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_run("ip link set dev w0 xdp off");
 	CU_ASSERT(link_news(fd) > 0);
 	weir_engine_stop(engine, false);
@@ -329,7 +329,7 @@ static void A19_interfaces_keep_their_slots(void)
 	lab_open();
 	lab_run("ip link add x0 type veth peer name x1");
 	lab_config("  - {name: x1}\n  - {name: x0}\n" W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	x0 = weir_engine_interface(engine, 1)->slot;
 	w0 = weir_engine_interface(engine, 2)->slot;
 	lab_send(7, 1, 53);
@@ -400,7 +400,7 @@ static void A20_failed_restart_leaves_the_old_policy(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nowhere"));
 	CU_ASSERT_NOT_EQUAL(lab_program("w0"), 0);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(5, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).refused_packets, 10);
 	weir_engine_stop(engine, true);
@@ -416,7 +416,7 @@ static void B10_lost_program_is_noticed(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_run("ip link set dev w0 xdp off");
 	CU_ASSERT_EQUAL(lab_program("w0"), 0);
 	weir_engine_tick(engine);

@@ -27,7 +27,7 @@ static void B2_B4_counts_and_state_outlive_reloads(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(25, 1, 53);
 	before = lab_await(engine, 0, 25);
 	for (int i = 1; i <= 20; i++) {
@@ -53,7 +53,7 @@ static void a_slot_given_to_another_starts_from_zero(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	slot = weir_engine_slot(engine, 0);
 	lab_send(25, 1, 53);
 	lab_await(engine, 0, 25);
@@ -128,16 +128,16 @@ static void another_ledger_size_waits_for_a_detach(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	sets = weir_engine_dataplane(engine)->shape.sets;
 	weir_engine_stop(engine, false);
 	lab.keys = 4096;
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_dataplane(engine)->shape.sets, sets);
 	CU_ASSERT_TRUE(lab_said("ledger.keys is 4096"));
 	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_dataplane(engine)->shape.sets, 4 * sets);
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -151,7 +151,7 @@ static void B12_refused_reload_changes_nothing(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_config("", "  - {name: per-ip, key: source, bucket: {rate: -1}}\n");
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), -EINVAL);
 	lab_send(20, 1, 53);
@@ -171,7 +171,7 @@ static void B1_B5_set_acts_and_refills_nothing(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(15, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 15).passed_packets, 10);
 	for (int i = 0; i < 1000; i++)
@@ -205,7 +205,7 @@ static void refused_set_changes_nothing(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_NOT_EQUAL(weir_engine_set(engine, "per-ip", changes, 2, true, &err), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "2 years"));
 	CU_ASSERT_EQUAL(weir_engine_set(engine, "nobody", changes, 1, true, &err), -ENOENT);
@@ -233,7 +233,7 @@ static void set_lasts_only_if_saved(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(set(engine, "burst", "7", false), 0);
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_EQUAL(burst_of(engine), 10);
@@ -242,7 +242,7 @@ static void set_lasts_only_if_saved(void)
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_EQUAL(burst_of(engine), 6);
 	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(burst_of(engine), 6);
 	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].mode, WEIR_POLICY_MONITOR);
 	CU_ASSERT_TRUE(lab_said("(kept by weir set --save"));
@@ -277,7 +277,7 @@ static void overrides_that_are_none_are_refused(void)
 	}
 	/* What the configuration no longer has is left out, aloud. */
 	lab_write(lab.overrides, "{\"version\": 1, \"limits\": {\"gone\": {\"burst\": \"5\"}}}");
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_TRUE(lab_said("left out: burst=5"));
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -319,7 +319,7 @@ static void A15_a_missing_bpffs_is_mounted(void)
 	snprintf(folder, sizeof(folder), "%s/bpf", lab.folder);
 	mkdir(folder, 0700);
 	snprintf(lab.pins, sizeof(lab.pins), "%s/bpf/weir", lab.folder);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_TRUE(lab_has_pins());
 	weir_engine_stop(engine, true);
 	CU_ASSERT_EQUAL(rmdir(folder), 0);

@@ -33,7 +33,7 @@ static void limits_at(const char *interfaces, const char *limits, const char *in
 
 	lab_open();
 	lab_config(interfaces, limits);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->at_ingress, type == TCX_INGRESS);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->at_egress, type == TCX_EGRESS);
 	lab_send(25, 1, 53);
@@ -67,12 +67,12 @@ static void A8_reloads_and_restarts_leave_one_program(void)
 
 	lab_open();
 	lab_config(W0, AT("tc-ingress"));
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	for (int i = 0; i < 5; i++)
 		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_EQUAL(tcx_count("w0", TCX_INGRESS), 1);
 	weir_engine_stop(engine, false);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(tcx_count("w0", TCX_INGRESS), 1);
 	lab_send(25, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 25).passed_packets, 10);
@@ -94,7 +94,7 @@ static void A7_foreign_filter_survives_ours(void)
 	lab_config(W0, AT("tc-ingress"));
 	CU_ASSERT_EQUAL(lab_run("tc qdisc add dev w0 clsact"), 0);
 	lab_attach_foreign_filter("w0", BPF_TC_INGRESS);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(25, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 25).passed_packets, 10);
 	weir_engine_stop(engine, true);
@@ -112,7 +112,7 @@ static void B10_lost_link_is_made_again(void)
 
 	lab_open();
 	lab_config(W0, AT("tc-ingress"));
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	snprintf(path, sizeof(path), "%s/weir_tcx_%u_in", lab.pins, if_nametoindex("w0"));
 	link = bpf_obj_get(path);
 	CU_ASSERT_EQUAL_FATAL(bpf_link_detach(link), 0);
@@ -134,7 +134,7 @@ static void A11_interface_made_again_gets_its_link(void)
 
 	lab_open();
 	lab_config(W0, AT("tc-ingress"));
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_run("ip link del w0");
 	lab_run("ip link add w0 type veth peer name w1; ip link set w0 up; ip link set w1 up");
 	weir_engine_tick(engine);

@@ -58,3 +58,6 @@ int weir_load_programs(struct weir_bpf *programs, struct weir_error *err);
 void weir_kernel_words_listen(void);
 void weir_kernel_words_clear(void);
 const char *weir_kernel_words(void);
+
+/* Whether a program of ours was refused by the verifier since then: the words are its verdict. */
+bool weir_kernel_refused(void);
