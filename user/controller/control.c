@@ -395,6 +395,8 @@ void weir_control_stop(struct weir_control *control)
 	while (control->clients) {
 		struct weir_control_client *client = control->clients;
 
+		/* Else only the loop, which has ended, may take from its front. */
+		evbuffer_unfreeze(bufferevent_get_output(client->events), 1);
 		evbuffer_write(bufferevent_get_output(client->events),
 			       bufferevent_getfd(client->events));
 		client_close(client);
