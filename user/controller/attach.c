@@ -114,6 +114,25 @@ static enum xdp_attach_mode libxdp_mode(enum weir_attachment mode)
 	return mode == WEIR_ATTACHED_GENERIC ? XDP_MODE_SKB : XDP_MODE_NATIVE;
 }
 
+/* The program of ours that stands alone: fd or -errno. */
+static int single_fd(struct weir_xdp *xdp)
+{
+	struct weir_error words;
+	int code;
+
+	if (xdp->single)
+		return bpf_program__fd(xdp->single->progs.weir_xdp);
+	xdp->single = weir_load_programs_open(xdp->load, 1U << WEIR_HOOK_XDP);
+	if (!xdp->single)
+		return -errno;
+	code = weir_load_programs(xdp->single, &words);
+	if (!code)
+		return bpf_program__fd(xdp->single->progs.weir_xdp);
+	weir_bpf__destroy(xdp->single);
+	xdp->single = NULL;
+	return code;
+}
+
 static int open_chained(struct weir_xdp *xdp)
 {
 	LIBBPF_OPTS(xdp_program_opts, options);
@@ -121,8 +140,7 @@ static int open_chained(struct weir_xdp *xdp)
 
 	if (xdp->chained)
 		return 0;
-	if (!xdp->copy)
-		xdp->copy = weir_load_copy(xdp->load);
+	xdp->copy = weir_load_programs_open(xdp->load, 1U << WEIR_HOOK_XDP);
 	if (!xdp->copy)
 		return -errno;
 	options.obj = xdp->copy->obj;
@@ -143,40 +161,54 @@ static void close_chained(struct weir_xdp *xdp)
 	xdp->copy = NULL;
 }
 
+/* libxdp found no dispatcher and loaded ours to stand alone. */
+static void keep_as_single(struct weir_xdp *xdp)
+{
+	xdp->no_dispatcher = true;
+	if (!xdp->single) {
+		xdp->single = xdp->copy;
+		xdp->copy = NULL;
+	}
+	close_chained(xdp);
+	weir_bpf__destroy(xdp->single);
+	xdp->single = NULL;
+}
+
 /* Where nobody of ours is: through libxdp, until it is known that it has no dispatcher here. */
 static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachment mode)
 {
+	uint32_t flags = flag_of(mode) | XDP_FLAGS_UPDATE_IF_NOEXIST;
 	struct weir_xdp_found found;
-	int fd = bpf_program__fd(xdp->load->skeleton->progs.weir_xdp);
-	int code;
+	int fd, code;
 
 	weir_kernel_words_clear();
-	if (xdp->no_dispatcher)
-		return bpf_xdp_attach((int)ifindex, fd,
-				      flag_of(mode) | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	if (xdp->no_dispatcher) {
+		fd = single_fd(xdp);
+		return fd < 0 ? fd : bpf_xdp_attach((int)ifindex, fd, flags, NULL);
+	}
 	code = open_chained(xdp);
 	if (!code)
 		code = xdp_program__attach(xdp->chained, (int)ifindex, libxdp_mode(mode), 0);
-	if (!code && !weir_xdp_look(xdp->switch_id, ifindex, &found))
-		xdp->no_dispatcher = !found.dispatcher;
-	/* A copy that failed may be half loaded: the next try gets a fresh one. */
-	if (code || xdp->no_dispatcher)
+	/* What failed may be half loaded: the next try gets a fresh one. */
+	if (code)
 		close_chained(xdp);
+	else if (!weir_xdp_look(xdp->switch_id, ifindex, &found) && !found.dispatcher)
+		keep_as_single(xdp);
 	return code;
 }
 
 /* By one exchange, or within a dispatcher first the new one, then the old one off. */
 static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp_found *old)
 {
-	int old_fd, fd = bpf_program__fd(xdp->load->skeleton->progs.weir_xdp);
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
 	struct xdp_program *program;
-	int code;
+	int old_fd, fd, code;
 
 	if (!old->dispatcher) {
-		old_fd = bpf_prog_get_fd_by_id(old->id);
+		fd = single_fd(xdp);
+		old_fd = fd < 0 ? fd : bpf_prog_get_fd_by_id(old->id);
 		if (old_fd < 0)
-			return -errno;
+			return fd < 0 ? fd : -errno;
 		options.old_prog_fd = old_fd;
 		code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE,
 				      &options);
@@ -205,7 +237,7 @@ static int foreign(const struct weir_interface_status *status, const struct weir
 			      found->tag, found->id);
 }
 
-static int mtu_of(const char *name)
+int weir_interface_mtu(const char *name)
 {
 	struct ifreq request = { 0 };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -230,7 +262,7 @@ static void why_not_native(const struct weir_interface_status *status, int code,
 	snprintf(text, size,
 		 "native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
 		 "a frame that fits a page: on veth the peer's MTU 3506 at most)",
-		 strerror(-code), *words ? ": " : "", words, mtu_of(status->name));
+		 strerror(-code), *words ? ": " : "", words, weir_interface_mtu(status->name));
 }
 
 static bool may_try_generic(const struct weir_interface_status *status, int code)
@@ -394,4 +426,6 @@ int weir_xdp_detach_all(uint32_t switch_id, struct weir_error *err)
 void weir_xdp_close(struct weir_xdp *xdp)
 {
 	close_chained(xdp);
+	weir_bpf__destroy(xdp->single);
+	xdp->single = NULL;
 }

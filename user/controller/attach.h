@@ -31,7 +31,8 @@ struct weir_xdp_found {
 struct weir_xdp {
 	const struct weir_load *load;
 	uint32_t switch_id;	    /* of the map weir_switch */
-	struct weir_bpf *copy;	    /* for the dispatcher, made when first needed */
+	struct weir_bpf *single;    /* loaded as the only program of an interface, when needed */
+	struct weir_bpf *copy;	    /* the same for a dispatcher, when needed */
 	struct xdp_program *chained; /* its program */
 	bool no_dispatcher;	    /* seen: this kernel has none */
 };
@@ -55,6 +56,9 @@ int weir_xdp_detach(uint32_t switch_id, uint32_t ifindex, struct weir_error *err
 int weir_xdp_detach_all(uint32_t switch_id, struct weir_error *err);
 
 void weir_xdp_close(struct weir_xdp *xdp);
+
+/* 0 if it can't be had. */
+int weir_interface_mtu(const char *name);
 
 /* The id of the map behind a descriptor, 0 if it can't be had. */
 uint32_t weir_map_id(int fd);

@@ -19,7 +19,7 @@
 
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 {
-	char line[768];
+	char line[1024];
 	va_list args;
 
 	if (!engine->log)
@@ -37,7 +37,8 @@ uint64_t weir_engine_features(void)
 	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
-	       CAN(MONITOR);
+	       CAN(MONITOR) |
+	       CAN(MANY_LIMITS);
 #undef CAN
 }
 

@@ -6,6 +6,9 @@
 
 #include "controller/engine_internal.h"
 
+/* Ethernet and two VLAN tags. */
+#define LINK_HEADER_BYTES (14 + 2 * 4)
+
 /* ---- the table ifindex -> slot ---- */
 
 static struct weir_interface_line *line_of(const struct weir_engine *engine, uint32_t ifindex)
@@ -34,6 +37,23 @@ static void table_clear(struct weir_engine *engine, uint32_t ifindex)
 	}
 }
 
+/*
+ * In generic mode the stack may hand over what was many packets on the wire; it is told by being
+ * longer than one can be. Natively every frame is one of the wire's.
+ */
+static void table_set_frame(struct weir_engine *engine,
+			    const struct weir_interface_status *status)
+{
+	struct weir_interface_line *line = line_of(engine, status->ifindex);
+	int mtu = status->attached == WEIR_ATTACHED_GENERIC ? weir_interface_mtu(status->name) : 0;
+	uint32_t bytes = mtu > 0 ? (uint32_t)mtu + LINK_HEADER_BYTES : 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (line->ifindex[i] == status->ifindex && line->frame_bytes[i] != bytes)
+			__atomic_store_n(&line->frame_bytes[i], bytes, __ATOMIC_RELEASE);
+	}
+}
+
 static int table_set(struct weir_engine *engine, uint32_t ifindex, uint32_t slot)
 {
 	struct weir_interface_line *line = line_of(engine, ifindex);
@@ -48,6 +68,7 @@ static int table_set(struct weir_engine *engine, uint32_t ifindex, uint32_t slot
 	if (free < 0)
 		return -ENOSPC;
 	line->slot[free] = slot;
+	line->frame_bytes[free] = 0;
 	__atomic_store_n(&line->ifindex[free], ifindex, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -196,6 +217,7 @@ static int take_one(struct weir_engine *engine, struct weir_interface_status *st
 		set_reason(engine, status, err->text);
 	else
 		say_attached(engine, status);
+	table_set_frame(engine, status);
 	return code;
 }
 
@@ -305,6 +327,7 @@ static void look_at(struct weir_engine *engine, struct weir_interface_status *st
 		if (status->attached && found.holder == WEIR_HELD_BY_US) {
 			status->attached = found.mode;
 			status->dispatcher = found.dispatcher;
+			table_set_frame(engine, status);
 			return;
 		}
 		if (status->attached) {

@@ -217,6 +217,9 @@ void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
 		STORE(live->words[i], next->words[i]);
+	STORE(live->ban_ticks, next->ban_ticks);
+	STORE(live->ban_window_ticks, next->ban_window_ticks);
+	STORE(live->ban_after, next->ban_after);
 	STORE(live->flags, next->flags);
 	STORE(live->revision, live->revision + 1);
 	generation->dataplane->labels[live->slot] = *label;

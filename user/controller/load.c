@@ -20,9 +20,10 @@ static void raise_memlock(void)
 	setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
+/* Not the sections of variables, nor what the programs keep only while they run. */
 static bool is_pinned(const struct bpf_map *map)
 {
-	return !strchr(bpf_map__name(map), '.');
+	return !strchr(bpf_map__name(map), '.') && strcmp(bpf_map__name(map), "weir_scratch");
 }
 
 /* ---- adoption ---- */
@@ -155,10 +156,13 @@ int weir_load_publish(struct weir_load *load, struct weir_error *err)
 
 /* ---- both ---- */
 
-static int load_programs(struct weir_load *load, struct weir_error *err)
+static int load_maps(struct weir_load *load, struct weir_error *err)
 {
+	struct bpf_program *program;
 	int code;
 
+	bpf_object__for_each_program(program, load->skeleton->obj)
+		bpf_program__set_autoload(program, false);
 	weir_kernel_words_clear();
 	code = weir_bpf__load(load->skeleton);
 	if (!code)
@@ -171,10 +175,10 @@ static int load_programs(struct weir_load *load, struct weir_error *err)
 				      (unsigned long long)weir_shape_bytes(&load->shape) >> 20);
 	if (code == -EPERM)
 		return weir_error_set(err, code,
-				      "the kernel lets us load no programs: weir needs root, or "
+				      "the kernel lets us make no maps: weir needs root, or "
 				      "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
-	return weir_error_set(err, code, "the kernel refused weir's programs: %s (%s)",
-			      strerror(-code), weir_kernel_words());
+	return weir_error_set(err, code, "can't make weir's maps: %s (%s)", strerror(-code),
+			      weir_kernel_words());
 }
 
 static int take_folder(struct weir_load *load, struct weir_error *err)
@@ -225,7 +229,7 @@ int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys,
 	if (!code)
 		code = load->adopted ? adopt(load, keys, note, err) : make_new(load, keys, err);
 	if (!code)
-		code = load_programs(load, err);
+		code = load_maps(load, err);
 	if (code)
 		weir_load_close(load, true);
 	return code;
@@ -248,26 +252,42 @@ void weir_load_close(struct weir_load *load, bool undo)
 		weir_pins_unmount(load->pins);
 }
 
-struct weir_bpf *weir_load_copy(const struct weir_load *load)
+struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t hooks)
 {
-	struct weir_bpf *copy = weir_bpf__open();
-	struct bpf_program *program;
+	struct weir_bpf *programs = weir_bpf__open();
 	struct bpf_map *map, *ours;
-	int code = 0;
+	int code;
 
-	if (!copy)
+	if (!programs)
 		return NULL;
-	code = weir_dataplane_prepare(copy->obj, &load->shape);
-	bpf_object__for_each_map(map, copy->obj) {
+	code = weir_dataplane_prepare(programs->obj, &load->shape);
+	bpf_object__for_each_map(map, programs->obj) {
 		ours = bpf_object__find_map_by_name(load->skeleton->obj, bpf_map__name(map));
 		if (!code && is_pinned(map))
 			code = bpf_map__reuse_fd(map, bpf_map__fd(ours));
 	}
-	bpf_object__for_each_program(program, copy->obj)
-		bpf_program__set_autoload(program, program == copy->progs.weir_xdp);
+	bpf_program__set_autoload(programs->progs.weir_xdp, hooks >> WEIR_HOOK_XDP & 1);
+	bpf_program__set_autoload(programs->progs.weir_ingress, hooks >> WEIR_HOOK_TC_INGRESS & 1);
+	bpf_program__set_autoload(programs->progs.weir_egress, hooks >> WEIR_HOOK_TC_EGRESS & 1);
 	if (!code)
-		return copy;
-	weir_bpf__destroy(copy);
+		return programs;
+	weir_bpf__destroy(programs);
 	errno = -code;
 	return NULL;
+}
+
+int weir_load_programs(struct weir_bpf *programs, struct weir_error *err)
+{
+	int code;
+
+	weir_kernel_words_clear();
+	code = weir_bpf__load(programs);
+	if (!code)
+		return 0;
+	if (code == -EPERM)
+		return weir_error_set(err, code,
+				      "the kernel lets us load no programs: weir needs root, or "
+				      "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+	return weir_error_set(err, code, "the kernel refused weir's programs: %s (%s)",
+			      strerror(-code), weir_kernel_words());
 }

@@ -18,7 +18,7 @@
 
 struct weir_load {
 	char pins[WEIR_PINS_SIZE];
-	struct weir_bpf *skeleton;
+	struct weir_bpf *skeleton; /* for its maps */
 	struct weir_shape shape;
 	bool adopted; /* the maps were there before */
 	bool published;
@@ -27,7 +27,7 @@ struct weir_load {
 };
 
 /*
- * Adopts what is pinned, else makes maps of room for `keys`; loads the programs. Refused:
+ * Adopts what is pinned, else makes maps of room for `keys`. No program is loaded. Refused:
  * -EPROTO for pins of another ABI version or layout, -EBUSY where another engine holds them,
  * -ENOTDIR for a folder that is on no bpffs and can't be a mount point (not empty). `note`
  * gets a sentence for the log, or "".
@@ -41,8 +41,15 @@ int weir_load_publish(struct weir_load *load, struct weir_error *err);
 /* Keeps the pins. `undo`: those of a new set go, and the bpffs that was mounted for it. */
 void weir_load_close(struct weir_load *load, bool undo);
 
-/* A second copy of the programs on the same maps, not loaded yet, for libxdp; NULL, errno. */
-struct weir_bpf *weir_load_copy(const struct weir_load *load);
+/*
+ * The programs on these maps. Each takes the verifier a second or so, so only those of the
+ * hooks in the mask (1 << enum weir_hook) are made ready to load, when they are needed. NULL
+ * with errno.
+ */
+struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t hooks);
+
+/* Loads them into the kernel; what it refuses is said in its words. */
+int weir_load_programs(struct weir_bpf *programs, struct weir_error *err);
 
 /*
  * Routes what libbpf and libxdp print here, once a process. The last warning that came since

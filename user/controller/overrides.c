@@ -66,7 +66,7 @@ static void apply_one(const char *path, struct weir_policy *policy, const char *
 {
 	struct weir_policy_change changes[FIELDS_MAX];
 	struct weir_error refused;
-	char line[768], values[256] = "";
+	char line[1024], values[256] = "";
 	size_t count = 0, used = 0;
 	const char *field;
 	json_t *value;
