@@ -275,7 +275,7 @@ test_traffic() {
   expect_equal "top, refreshed: a document a second" \
     "$(timeout -s INT 3.5 "$WEIR" top -j | jq -c '.keys | length' | sort -u)" 4
   expect_equal "why: refused now, for how long" \
-    "$(json '.limits[0] | [.of, .in_ledger, .tokens < 20]' why fd78::77)" '["fd78::/64",true,true]'
+    "$(json '.limits[0] | [.of, .in_ledger, .left < 20]' why fd78::77)" '["fd78::/64",true,true]'
   expect_exit "why in text" 0 "per-ip  10.78.0.1" weir why 10.78.0.1
   expect_exit "why of a stranger" 0 "passes, not seen lately" weir why 192.0.2.200
   expect_exit "why of no address" 1 "address '192.0.2': give an IPv4 or IPv6" weir why 192.0.2

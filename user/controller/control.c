@@ -392,6 +392,10 @@ void weir_control_stop(struct weir_control *control)
 
 	if (!control)
 		return;
+	if (control->accepting)
+		event_free(control->accepting);
+	if (control->resting)
+		event_free(control->resting);
 	while (control->clients) {
 		struct weir_control_client *client = control->clients;
 
@@ -401,10 +405,8 @@ void weir_control_stop(struct weir_control *control)
 			       bufferevent_getfd(client->events));
 		client_close(client);
 	}
-	if (control->accepting)
-		event_free(control->accepting);
-	if (control->resting)
-		event_free(control->resting);
+	/* What libevent has put off holds their memory. */
+	event_base_loop(control->base, EVLOOP_NONBLOCK);
 	if (!stat(control->path, &status) && status.st_dev == control->device &&
 	    status.st_ino == control->inode)
 		unlink(control->path);
