@@ -28,6 +28,7 @@ BPF_SRC    := $(wildcard bpf/*.bpf.c)
 TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
 KERNEL_SRC := $(wildcard tests/kernel/test_*.c)
+RIG_SRC    := $(wildcard tests/kernel/rig*.c)
 FUZZ_SRC   := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
 
@@ -35,6 +36,9 @@ LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
 SKELS    := $(BPF_SRC:bpf/%.bpf.c=$(B)/include/%.skel.h)
+RIG_OBJ  := $(RIG_SRC:%.c=$(B)/%.o)
+TEST_SKELS := $(B)/include/weir_test.skel.h \
+	$(patsubst tests/kernel/%.bpf.c,$(B)/include/%.skel.h,$(wildcard tests/kernel/*.bpf.c))
 TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
@@ -108,6 +112,15 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
 
+# Kernel tests: the same programs on an injected clock, and drivers that tests make packets with.
+$(B)/bpf/weir_test.bpf.o: bpf/weir.bpf.c
+	$(call say,BPF,$@)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -DWEIR_INJECTED_CLOCK -c $< -o $@
+
+$(B)/bpf/%.bpf.o: tests/kernel/%.bpf.c
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -DWEIR_INJECTED_CLOCK -c $< -o $@
+
 $(B)/include/%.skel.h: $(B)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $*_bpf > $@
@@ -132,12 +145,13 @@ $(B)/tests/unit/%: $(B)/san/tests/unit/%.o $(B)/san/tests/harness.o $(B)/san/lib
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $^ -o $@ -lcunit $(LDLIBS)
 
-$(B)/tests/kernel/%: $(B)/tests/kernel/%.o $(B)/tests/harness.o $(CTRL_OBJ) $(B)/libweir.a
+$(B)/tests/kernel/%: $(B)/tests/kernel/%.o $(RIG_OBJ) $(B)/tests/harness.o $(CTRL_OBJ) \
+		$(B)/libweir.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $^ -o $@ -lcunit $(LDLIBS)
 
-$(KERNEL_SRC:%.c=$(B)/%.o): CPPFLAGS += -Itests
-$(KERNEL_SRC:%.c=$(B)/%.o): | $(SKELS)
+$(KERNEL_SRC:%.c=$(B)/%.o) $(RIG_OBJ): CPPFLAGS += -Itests
+$(KERNEL_SRC:%.c=$(B)/%.o) $(RIG_OBJ): | $(SKELS) $(TEST_SKELS)
 $(B)/tests/harness.o: CPPFLAGS += -Itests
 
 # The benchmark: its programs include weir's own (bpf/*.bpf.h).

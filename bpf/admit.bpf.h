@@ -141,26 +141,20 @@ static __always_inline int weir_limiter_at(const struct weir_words *at,
 }
 
 /* One try at the key's place: enum weir_answer, WEIR_NOWHERE where it has none. */
-__noinline int weir_take_once(struct weir_context *context)
+static __always_inline int weir_take_now(struct weir_context *context,
+					 const struct weir_limit *limit)
 {
-	struct weir_set *first, *second, *set;
+	struct weir_charge *charge = &context->charge;
+	struct weir_set *first = weir_set_at(limit, charge->first);
+	struct weir_set *second = weir_set_at(limit, charge->second);
 	struct weir_front_slot *slot;
-	struct weir_charge *charge;
-	struct weir_limit *limit;
 	struct weir_words at;
+	struct weir_set *set;
 	uint64_t seen = 0;
 	int answer;
 
-	if (!context)
-		return WEIR_REFUSED;
-	charge = &context->charge;
-	limit = weir_limit_at(context->generation, charge->limit);
-	first = weir_set_at(limit, charge->first);
-	second = weir_set_at(limit, charge->second);
 	if (!first || !second)
 		return WEIR_UNTRACKED;
-	weir_set_touch(first);
-	weir_set_touch(second);
 	set = weir_place_find(charge, first, second);
 	if (!set)
 		return WEIR_NOWHERE;
@@ -185,34 +179,56 @@ __noinline int weir_take_once(struct weir_context *context)
 	return WEIR_REFUSED;
 }
 
-static __always_inline bool weir_front_answers(const struct weir_front_slot *slot,
-					       const struct weir_charge *charge,
-					       const struct weir_limit *limit, uint64_t now_ticks)
+/* The same out of line, for whoever has lost the first try. */
+__noinline int weir_take_once(struct weir_context *context)
 {
-	if (!weir_front_holds(slot, charge->tag, limit->revision))
-		return false;
-	if (limit->kind == WEIR_KIND_BUCKET)
-		return weir_front_refuses(slot->seen, now_ticks, limit->bucket.burst_ticks,
-					  charge->cost);
-	return weir_front_refuses_until(slot->seen, now_ticks);
+	if (!context)
+		return WEIR_REFUSED;
+	return weir_take_now(context, weir_limit_at(context->generation, context->charge.limit));
 }
 
-/* The ledger's answer: never WEIR_NOWHERE; WEIR_AGAIN after WEIR_TRIES lost races. */
-static __always_inline int weir_take(struct weir_context *context)
+/* WEIR_REFUSED if the front is sure of it, else WEIR_AGAIN: ask the ledger. */
+static __always_inline int weir_front_answer(struct weir_context *context,
+					     const struct weir_limit *limit)
 {
-	int answer = WEIR_AGAIN;
+	const struct weir_charge *charge = &context->charge;
+	struct weir_front_slot *slot = weir_front_at(context, charge->tag);
+	bool refuses;
 
-	for (int i = 0; i < WEIR_TRIES && answer == WEIR_AGAIN; i++) {
-		answer = weir_take_once(context);
-		if (answer != WEIR_NOWHERE)
-			continue;
-		if (context->charge.mode == WEIR_BACK)
+	if (!slot || !weir_front_holds(slot, charge->tag, limit->revision))
+		return WEIR_AGAIN;
+	refuses = limit->kind == WEIR_KIND_BUCKET ?
+			  weir_front_refuses(slot->seen, context->now_ticks,
+					     limit->bucket.burst_ticks, charge->cost) :
+			  weir_front_refuses_until(slot->seen, context->now_ticks);
+	if (!refuses)
+		return WEIR_AGAIN;
+	slot->refused += context->packet.packets;
+	return WEIR_REFUSED;
+}
+
+/*
+ * After a lost race: the ledger's answer, never WEIR_NOWHERE; WEIR_AGAIN where the races were
+ * lost to the end.
+ */
+__noinline int weir_take_again(struct weir_context *context, int answer)
+{
+	if (!context)
+		return WEIR_REFUSED;
+	_Pragma("clang loop unroll(disable)")
+	for (int i = 1; i < WEIR_TRIES && answer >= WEIR_AGAIN; i++) {
+		if (answer == WEIR_AGAIN)
+			answer = weir_take_once(context);
+		if (answer == WEIR_NOWHERE && context->charge.mode == WEIR_BACK)
 			return WEIR_ADMITTED;
-		answer = weir_claim_reserve(context);
+		if (answer == WEIR_NOWHERE)
+			answer = weir_claim_reserve(context);
+		else
+			continue;
 		if (answer == WEIR_NEW)
 			answer = weir_claim_publish(context);
 	}
-	return answer;
+	return answer >= WEIR_AGAIN ? WEIR_AGAIN : answer;
 }
 
 /* The further events of a packet of several at a sliding limit, one a turn. */
@@ -227,78 +243,120 @@ static int weir_take_rest(uint32_t turn __attribute__((unused)), struct weir_con
 	return 0;
 }
 
-static __always_inline int weir_take_events(struct weir_context *context)
+static __always_inline void weir_take_events(struct weir_context *context)
 {
 	struct weir_charge *charge = &context->charge;
 	uint64_t events = charge->cost;
-	int answer = weir_take(context);
 
-	if (charge->mode != WEIR_TAKE || events < 2 || answer > WEIR_NEW)
-		return answer;
 	charge->cost = 1;
 	charge->begin.passed = events - 1;
 	bpf_loop(events + WEIR_TRIES, weir_take_rest, &context, 0);
-	return answer;
 }
 
-/*
- * One key for all: a CPU that has lost a race takes a batch for the packets after this one.
- * See lease.bpf.h.
- */
-static __always_inline int weir_take_aggregate(struct weir_context *context,
-					       const struct weir_limit *limit,
-					       struct weir_lease *lease)
+/* What is left of a lease that is over goes back to the ledger. */
+static __always_inline void weir_lease_return(struct weir_context *context,
+					      struct weir_lease *lease)
+{
+	struct weir_charge *charge = &context->charge;
+	uint64_t cost = charge->cost;
+
+	charge->cost = lease->left_ticks;
+	charge->mode = WEIR_BACK;
+	lease->left_ticks = 0;
+	weir_take_once(context);
+	charge->cost = cost;
+	charge->mode = WEIR_TAKE;
+}
+
+/* This CPU has lost a race for a key that all share: a batch for the packets after this one. */
+static __always_inline int weir_lease_take(struct weir_context *context,
+					   const struct weir_limit *limit,
+					   struct weir_lease *lease)
 {
 	struct weir_charge *charge = &context->charge;
 	uint64_t cost = charge->cost, batch = weir_lease_batch(limit);
 	int answer;
 
 	if (charge->mode != WEIR_TAKE || batch < cost)
-		return weir_take(context);
-	if (weir_lease_is_over(lease, limit, context->now_ticks)) {
-		charge->cost = lease->left_ticks;
-		charge->mode = WEIR_BACK;
-		lease->left_ticks = 0;
-		weir_take_once(context);
-		charge->cost = cost;
-		charge->mode = WEIR_TAKE;
-	}
-	answer = weir_take_once(context);
-	if (answer != WEIR_AGAIN && answer != WEIR_NOWHERE)
-		return answer;
+		return WEIR_AGAIN;
 	charge->cost = cost + batch;
 	answer = weir_take_once(context);
 	charge->cost = cost;
 	if (answer != WEIR_ADMITTED)
-		return weir_take(context);
+		return WEIR_AGAIN;
 	lease->left_ticks = batch;
 	lease->expires_ticks = context->now_ticks + (WEIR_LEASE_NS << WEIR_TICK_SHIFT);
 	lease->revision = limit->revision;
 	return WEIR_ADMITTED;
 }
 
-/* A packet at one limit: enum weir_answer. */
-static __always_inline int weir_admit(struct weir_cpu *cpu, struct weir_context *context,
-				      const struct weir_limit *limit, uint32_t index,
-				      uint32_t mode)
+/*
+ * Opens the charge, and brings the memory that will be asked on its way, all at once: the
+ * misses overlap with each other and with the clock, which is read after.
+ */
+static __always_inline void weir_charge_prepare(struct weir_context *context,
+						const struct weir_limit *limit, uint32_t index,
+						uint32_t mode)
 {
-	struct weir_lease *lease = weir_lease_at(cpu, limit);
+	struct weir_charge *charge = &context->charge;
 	struct weir_front_slot *slot;
+	struct weir_set *set;
 
+	if (limit->flags & (WEIR_LIMIT_BLOCK | WEIR_LIMIT_UNLIMITED))
+		return;
 	weir_charge_open(context, limit, index, mode);
-	if (limit->ban_after && mode != WEIR_BACK && weir_ban_holds(context))
+	weir_charge_aim(charge, limit);
+	slot = weir_front_at(context, charge->tag);
+	if (slot)
+		(void)weir_once(slot->tag);
+	if (limit->own_sets)
+		return;
+	set = bpf_map_lookup_elem(&weir_ledger, &charge->first);
+	if (set)
+		weir_set_touch(set);
+	set = bpf_map_lookup_elem(&weir_ledger, &charge->second);
+	if (set)
+		weir_set_touch(set);
+}
+
+/*
+ * What is cheap to know about a prepared packet at one limit: the front's answer, and of a
+ * limit that has any its bans. WEIR_AGAIN: weir_ledger_answer must be asked.
+ */
+static __always_inline int weir_quick_answer(struct weir_context *context,
+					     const struct weir_limit *limit)
+{
+	if (limit->flags & (WEIR_LIMIT_BLOCK | WEIR_LIMIT_UNLIMITED))
+		return limit->flags & WEIR_LIMIT_BLOCK ? WEIR_REFUSED : WEIR_ADMITTED;
+	if (context->charge.mode == WEIR_BACK)
+		return WEIR_AGAIN;
+	if (limit->ban_after && weir_ban_holds(context))
 		return WEIR_BANNED;
-	slot = weir_front_at(context, context->charge.tag);
-	if (slot && mode != WEIR_BACK &&
-	    weir_front_answers(slot, &context->charge, limit, context->now_ticks)) {
-		slot->refused += context->packet.packets;
-		return WEIR_REFUSED;
+	return weir_front_answer(context, limit);
+}
+
+/* What the ledger says about the charge that was opened: enum weir_answer. */
+static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_context *context,
+					      const struct weir_limit *limit)
+{
+	bool shared = !limit->key && limit->kind == WEIR_KIND_BUCKET;
+	struct weir_charge *charge = &context->charge;
+	struct weir_lease *lease = weir_lease_at(cpu, limit);
+	int answer;
+
+	if (shared && charge->mode != WEIR_BACK) {
+		if (weir_lease_covers(lease, context, limit))
+			return WEIR_ADMITTED;
+		if (charge->mode == WEIR_TAKE && weir_lease_is_over(lease, limit, context->now_ticks))
+			weir_lease_return(context, lease);
 	}
-	if (limit->kind == WEIR_KIND_SLIDING)
-		return weir_take_events(context);
-	if (limit->key || limit->kind != WEIR_KIND_BUCKET)
-		return weir_take(context);
-	if (mode != WEIR_BACK && weir_lease_covers(lease, context, limit))
-		return WEIR_ADMITTED;
-	return weir_take_aggregate(context, limit, lease);
+	answer = weir_take_now(context, limit);
+	if (answer == WEIR_AGAIN && shared)
+		answer = weir_lease_take(context, limit, lease);
+	if (answer >= WEIR_AGAIN)
+		answer = weir_take_again(context, answer);
+	if (limit->kind == WEIR_KIND_SLIDING && charge->mode == WEIR_TAKE && charge->cost > 1 &&
+	    answer <= WEIR_NEW)
+		weir_take_events(context);
+	return answer;
 }

@@ -41,7 +41,6 @@ __noinline int weir_ban_strike(struct weir_context *context)
 {
 	struct weir_limit *limit;
 	struct weir_ban ban = { 0 };
-	struct weir_key key;
 
 	if (!context)
 		return 1;
@@ -50,8 +49,8 @@ __noinline int weir_ban_strike(struct weir_context *context)
 		return 1;
 	bpf_map_delete_elem(&weir_strikes, &context->charge.tag);
 	ban.until_ticks = context->now_ticks + limit->ban_ticks;
-	weir_key_of(&key, limit, &context->packet);
-	weir_record_fill(&ban.key, limit, &key);
-	__builtin_memcpy(ban.peer, key.destination, sizeof(ban.peer));
+	weir_key_of(&context->key, limit, &context->packet);
+	weir_record_fill(&ban.key, limit, &context->key);
+	__builtin_memcpy(ban.peer, context->key.destination, sizeof(ban.peer));
 	return !bpf_map_update_elem(&weir_bans, &context->charge.tag, &ban, BPF_ANY);
 }

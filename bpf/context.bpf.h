@@ -45,6 +45,7 @@ struct weir_context {
 	uint32_t mode;	     /* enum weir_mode, of a walk over several limits */
 	uint32_t would;	     /* 1: refused by a limit in monitor mode, so it passes */
 	struct weir_charge charge;
+	struct weir_key key; /* a place to build one */
 	struct weir_bitmap limits; /* that match */
 	struct weir_bitmap left;   /* yet to be asked */
 	struct weir_bitmap done;   /* charged */

@@ -4,31 +4,35 @@
 
 #include "process.bpf.h"
 
-/* A function of its own, so that the verifier walks the parser's branches once. */
-__noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
+static __always_inline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	int parsed;
 
-	if (!context)
-		return WEIR_MALFORMED;
-	parsed = weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
-	context->packet.bytes = bpf_xdp_get_buff_len(ctx);
+	context->packet.bytes = (long)end - (long)data;
 	context->packet.packets = 1;
-	return parsed;
+	return weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
 }
+
+/* Where all frames are shorter, each lies in one buffer, and asking costs nothing. */
+#define WEIR_BUFFER_BYTES 3072
 
 static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 {
 	uint32_t number = bpf_get_smp_processor_id();
 	struct weir_cpu *cpu = weir_cpu_at(number);
 	struct weir_context *context;
+	uint32_t frame_bytes;
 	int parsed;
 
 	if (!cpu)
 		return XDP_PASS;
 	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
 	parsed = weir_parse_xdp(ctx, context);
+	frame_bytes = weir_find_interface(context);
+	if (frame_bytes > WEIR_BUFFER_BYTES)
+		context->packet.bytes = bpf_xdp_get_buff_len(ctx);
+	if (frame_bytes && context->packet.bytes > frame_bytes)
+		weir_count_segments(&context->packet, frame_bytes);
 	return weir_process(cpu, context, parsed) ? XDP_PASS : XDP_DROP;
 }
 
@@ -72,5 +76,6 @@ static __always_inline int weir_tc_verdict(struct __sk_buff *ctx, enum weir_hook
 		return WEIR_TC_PASS;
 	context = weir_context_open(cpu, number, hook, ctx->ifindex);
 	parsed = weir_parse_skb(ctx, context);
+	weir_find_interface(context);
 	return weir_process(cpu, context, parsed) ? WEIR_TC_PASS : WEIR_TC_REFUSE;
 }

@@ -44,21 +44,51 @@ static __always_inline uint64_t weir_cost_of(const struct weir_limit *limit,
 	return limit->kind == WEIR_KIND_BUCKET ? weir_bucket_cost(&limit->bucket, amount) : amount;
 }
 
+/* The tag of the packet's key, which is in context->key after. */
+__noinline uint64_t weir_tag_long(struct weir_context *context, uint32_t index)
+{
+	struct weir_limit *limit;
+
+	if (!context)
+		return 0;
+	limit = weir_limit_at(context->generation, index);
+	weir_key_of(&context->key, limit, &context->packet);
+	return weir_key_tag(&context->key, limit->salt, &weir_shape.seeds);
+}
+
+/* The same, the short way round for what most limits look at. */
+static __always_inline uint64_t weir_tag_of(struct weir_context *context,
+					    const struct weir_limit *limit, uint32_t index)
+{
+	const struct weir_packet *packet = &context->packet;
+	uint64_t h;
+
+	if (limit->key == WEIR_KEY_SOURCE && packet->family == 4) {
+		h = limit->salt + 4 * weir_shape.seeds.word[9];
+		h += (packet->source[0] & limit->mask4) * weir_shape.seeds.word[0];
+		return weir_mix(h) | 3;
+	}
+	return weir_tag_long(context, index);
+}
+
 static __always_inline void weir_charge_open(struct weir_context *context,
 					     const struct weir_limit *limit, uint32_t index,
 					     uint32_t mode)
 {
-	uint32_t sets = limit->own_sets ? limit->own_sets : weir_shape.sets;
 	struct weir_charge *charge = &context->charge;
-	struct weir_key key;
-	uint64_t tag;
 
-	weir_key_of(&key, limit, &context->packet);
-	tag = weir_key_tag(&key, limit->salt, &weir_shape.seeds);
-	charge->tag = tag;
+	charge->tag = weir_tag_of(context, limit, index);
 	charge->cost = weir_cost_of(limit, &context->packet);
-	charge->first = weir_tag_first(tag, sets);
-	charge->second = weir_tag_second(tag, sets, &weir_shape.seeds);
 	charge->limit = index;
 	charge->mode = mode;
+}
+
+/* Which sets of the ledger to look in. */
+static __always_inline void weir_charge_aim(struct weir_charge *charge,
+					    const struct weir_limit *limit)
+{
+	uint32_t sets = limit->own_sets ? limit->own_sets : weir_shape.sets;
+
+	charge->first = weir_tag_first(charge->tag, sets);
+	charge->second = weir_tag_second(charge->tag, sets, &weir_shape.seeds);
 }

@@ -50,28 +50,28 @@ static __always_inline void weir_record_fill(struct weir_key_record *record,
 }
 
 /* Whose the place is that the charge stands at. */
-static __always_inline void weir_record_key(const struct weir_context *context,
+static __always_inline void weir_record_key(struct weir_context *context,
 					    const struct weir_limit *limit)
 {
 	uint32_t place = weir_place_number(&context->charge), slot = limit->slot;
 	struct weir_key_record *record;
 	struct weir_own_record *own;
-	struct weir_key key;
+	struct weir_key *key = &context->key;
 	void *map;
 
-	weir_key_of(&key, limit, &context->packet);
+	weir_key_of(key, limit, &context->packet);
 	if (!limit->own_sets) {
 		record = bpf_map_lookup_elem(&weir_keys, &place);
 		if (record)
-			weir_record_fill(record, limit, &key);
+			weir_record_fill(record, limit, key);
 		return;
 	}
 	map = bpf_map_lookup_elem(&weir_own_keys, &slot);
 	own = map ? bpf_map_lookup_elem(map, &place) : 0;
 	if (!own)
 		return;
-	weir_record_fill(&own->key, limit, &key);
-	__builtin_memcpy(own->peer, key.destination, sizeof(own->peer));
+	weir_record_fill(&own->key, limit, key);
+	__builtin_memcpy(own->peer, key->destination, sizeof(own->peer));
 }
 
 /* ---- front ---- */

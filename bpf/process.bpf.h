@@ -27,18 +27,16 @@ static __always_inline void weir_count_segments(struct weir_packet *packet, uint
 	packet->bytes = payload + packet->packets * packet->header_bytes;
 }
 
-static __always_inline void weir_find_interface(struct weir_context *context)
+/* Returns the longest frame of the wire there, 0 where that isn't known. */
+static __always_inline uint32_t weir_find_interface(struct weir_context *context)
 {
 	const struct weir_interface_line *line;
-	uint32_t frame_bytes;
-	bool second;
+	uint32_t second;
 
 	line = &weir_board.interfaces[context->ifindex & (WEIR_INTERFACE_LINES - 1)];
 	second = line->ifindex[0] != context->ifindex;
-	context->interface = second ? line->slot[1] : line->slot[0];
-	frame_bytes = second ? line->frame_bytes[1] : line->frame_bytes[0];
-	if (context->hook == WEIR_HOOK_XDP && frame_bytes && context->packet.bytes > frame_bytes)
-		weir_count_segments(&context->packet, frame_bytes);
+	context->interface = line->slot[second & 1];
+	return line->frame_bytes[second & 1];
 }
 
 static __always_inline void weir_count_passed(struct weir_totals *totals,
@@ -48,27 +46,37 @@ static __always_inline void weir_count_passed(struct weir_totals *totals,
 	totals->passed_bytes += packet->bytes;
 }
 
-static __always_inline int weir_answer_of(struct weir_cpu *cpu, struct weir_context *context,
-					  const struct weir_limit *limit, uint32_t index,
-					  uint32_t mode)
+/* A refusal counted at its limit; true where it is only monitored, so that the packet passes. */
+static __always_inline bool weir_count_refused(struct weir_cpu *cpu, struct weir_context *context,
+					       const struct weir_limit *limit, int answer)
 {
-	if (limit->flags & WEIR_LIMIT_BLOCK)
-		return WEIR_REFUSED;
-	if (limit->flags & WEIR_LIMIT_UNLIMITED)
-		return WEIR_ADMITTED;
-	return weir_admit(cpu, context, limit, index, mode);
+	struct weir_totals *totals = weir_totals_at(cpu, limit);
+	uint32_t packets = context->packet.packets;
+
+	context->refused_by = limit->slot;
+	if (answer != WEIR_REFUSED) {
+		totals->contended_packets += answer == WEIR_AGAIN ? packets : 0;
+		totals->banned_packets += answer == WEIR_BANNED ? packets : 0;
+	}
+	context->would = limit->flags & WEIR_LIMIT_MONITOR;
+	if (context->would) {
+		totals->would_refuse_packets += packets;
+		return true;
+	}
+	if (limit->ban_after && !weir_ban_strike(context))
+		totals->unbanned_packets += packets;
+	totals->refused_packets += packets;
+	totals->refused_bytes += context->packet.bytes;
+	return false;
 }
 
-/*
- * One matching limit in one of the modes of enum weir_mode; 1: as far as it goes, the packet
- * passes. A refusal is counted at the limit, a passage only when it is taken for good.
- */
-__noinline int weir_limit_step(struct weir_context *context, uint32_t index, uint32_t mode)
+/* The ledger is asked, and its answer counted: 1 if the packet passes as far as it goes. */
+__noinline int weir_limit_ask(struct weir_context *context)
 {
 	struct weir_totals *totals;
 	struct weir_limit *limit;
 	struct weir_cpu *cpu;
-	uint32_t packets;
+	uint32_t mode;
 	int answer;
 
 	if (!context)
@@ -76,44 +84,47 @@ __noinline int weir_limit_step(struct weir_context *context, uint32_t index, uin
 	cpu = weir_cpu_at(context->cpu);
 	if (!cpu)
 		return 1;
-	limit = weir_limit_at(context->generation, index);
+	limit = weir_limit_at(context->generation, context->charge.limit);
 	totals = weir_totals_at(cpu, limit);
-	if (mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR)
-		return 1;
-	packets = context->packet.packets;
-	answer = weir_answer_of(cpu, context, limit, index, mode);
+	mode = context->charge.mode;
+	answer = weir_ledger_answer(cpu, context, limit);
 	if (mode == WEIR_BACK) {
-		totals->passed_packets -= packets;
+		totals->passed_packets -= context->packet.packets;
 		totals->passed_bytes -= context->packet.bytes;
 		return 1;
 	}
 	if (answer == WEIR_UNTRACKED) {
 		answer = limit->flags & WEIR_LIMIT_UNTRACKED_DROPS ? WEIR_REFUSED : WEIR_ADMITTED;
 		if (mode == WEIR_TAKE || answer == WEIR_REFUSED)
-			totals->untracked_packets += packets;
+			totals->untracked_packets += context->packet.packets;
 	}
-	if (answer <= WEIR_NEW) {
-		if (mode == WEIR_TAKE) {
-			totals->new_keys += answer == WEIR_NEW;
-			weir_count_passed(totals, &context->packet);
-		}
+	if (answer > WEIR_NEW)
+		return weir_count_refused(cpu, context, limit, answer);
+	if (mode == WEIR_CHECK)
 		return 1;
-	}
-	totals->contended_packets += answer == WEIR_AGAIN ? packets : 0;
-	totals->banned_packets += answer == WEIR_BANNED ? packets : 0;
-	if (limit->flags & WEIR_LIMIT_MONITOR) {
-		totals->would_refuse_packets += packets;
-		context->refused_by = limit->slot;
-		context->would = 1;
-		return 1;
-	}
-	context->would = 0;
-	if (limit->ban_after && !weir_ban_strike(context))
-		totals->unbanned_packets += packets;
-	totals->refused_packets += packets;
-	totals->refused_bytes += context->packet.bytes;
-	context->refused_by = limit->slot;
-	return 0;
+	totals->new_keys += answer == WEIR_NEW;
+	weir_count_passed(totals, &context->packet);
+	return 1;
+}
+
+/*
+ * One matching limit whose charge is prepared, in one of the modes of enum weir_mode; 1: as far
+ * as it goes, the packet passes. A refusal is counted at the limit, a passage only when it is
+ * taken for good.
+ */
+static __always_inline int weir_limit_step(struct weir_cpu *cpu, struct weir_context *context,
+					   uint32_t index, uint32_t mode)
+{
+	const struct weir_limit *limit = weir_limit_at(context->generation, index);
+	int answer = weir_quick_answer(context, limit);
+
+	if (answer == WEIR_AGAIN)
+		return weir_limit_ask(context);
+	if (answer > WEIR_NEW)
+		return mode == WEIR_BACK || weir_count_refused(cpu, context, limit, answer);
+	if (mode == WEIR_TAKE)
+		weir_count_passed(weir_totals_at(cpu, limit), &context->packet);
+	return 1;
 }
 
 /* ---- several limits: check all, then take from all, give back on a lost race ---- */
@@ -122,9 +133,14 @@ __noinline int weir_limit_step(struct weir_context *context, uint32_t index, uin
 static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_context **pointer)
 {
 	struct weir_context *context = *pointer;
+	struct weir_cpu *cpu = weir_cpu_at(context->cpu);
+	const struct weir_limit *limit;
 	uint32_t index, word;
 	uint64_t left;
+	bool skipped;
 
+	if (!cpu)
+		return 1;
 	for (word = 0; word < WEIR_BITMAP_WORDS - 1; word++)
 		if (context->left.word[word])
 			break;
@@ -132,7 +148,11 @@ static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_con
 	if (!left)
 		return 1;
 	index = word * 64 + weir_lowest_bit(left);
-	if (!weir_limit_step(context, index, context->mode))
+	limit = weir_limit_at(context->generation, index);
+	skipped = context->mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR;
+	if (!skipped)
+		weir_charge_prepare(context, limit, index, context->mode);
+	if (!skipped && !weir_limit_step(cpu, context, index, context->mode))
 		return 1;
 	context->left.word[word] = left & (left - 1);
 	context->done.word[word] |= left & (0 - left);
@@ -140,7 +160,7 @@ static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_con
 }
 
 /* Whether all matching limits pass in this mode. */
-static __noinline bool weir_walk(struct weir_context *context, uint32_t limits, uint32_t mode)
+static __always_inline bool weir_walk(struct weir_context *context, uint32_t limits, uint32_t mode)
 {
 	context->mode = mode;
 	bpf_loop(limits + 1, weir_walk_turn, &context, 0);
@@ -177,12 +197,25 @@ static __always_inline uint32_t weir_only_limit(const struct weir_bitmap *bitmap
 	return word * 64 + weir_lowest_bit(bitmap->word[word]);
 }
 
-static __always_inline int weir_limits_pass(struct weir_context *context, uint32_t limits)
+static __always_inline void weir_read_clock(struct weir_context *context)
+{
+	if (!context->now_ns)
+		context->now_ns = weir_now_ns();
+	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
+}
+
+static __always_inline int weir_limits_pass(struct weir_cpu *cpu, struct weir_context *context,
+					    uint32_t limits)
 {
 	uint32_t only = weir_only_limit(&context->limits);
 
-	return only < WEIR_LIMITS_MAX ? weir_limit_step(context, only, WEIR_TAKE) :
-					weir_several_pass(context, limits);
+	if (only >= WEIR_LIMITS_MAX) {
+		weir_read_clock(context);
+		return weir_several_pass(context, limits);
+	}
+	weir_charge_prepare(context, weir_limit_at(context->generation, only), only, WEIR_TAKE);
+	weir_read_clock(context);
+	return weir_limit_step(cpu, context, only, WEIR_TAKE);
 }
 
 /* The allow and deny lists; the path that counts it, or WEIR_PATH_LIMITS where unlisted. */
@@ -204,7 +237,8 @@ static __always_inline enum weir_path weir_listed(struct weir_context *context)
 }
 
 /* What becomes of a parsed frame, and of an IP packet what its limits say. */
-static __always_inline enum weir_path weir_path_of(struct weir_context *context, int parsed)
+static __always_inline enum weir_path weir_path_of(struct weir_cpu *cpu,
+						  struct weir_context *context, int parsed)
 {
 	const struct weir_policy_head *head;
 	enum weir_path path;
@@ -221,10 +255,7 @@ static __always_inline enum weir_path weir_path_of(struct weir_context *context,
 	weir_match(context, head);
 	if (!weir_bitmap_any(&context->limits))
 		return WEIR_PATH_UNMATCHED;
-	if (!context->now_ns)
-		context->now_ns = weir_now_ns();
-	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
-	return weir_limits_pass(context, head->limits) ? WEIR_PATH_LIMITS : WEIR_PATH_REFUSED;
+	return weir_limits_pass(cpu, context, head->limits) ? WEIR_PATH_LIMITS : WEIR_PATH_REFUSED;
 }
 
 /* The CPU's context, ready for a packet at a hook. */
@@ -249,8 +280,7 @@ static __always_inline int weir_process(struct weir_cpu *cpu, struct weir_contex
 {
 	enum weir_path path;
 
-	weir_find_interface(context);
-	path = weir_path_of(context, parsed);
+	path = weir_path_of(cpu, context, parsed);
 	weir_count_path(cpu, context, path);
 	if (path != WEIR_PATH_REFUSED && path != WEIR_PATH_DENIED && !context->would)
 		return 1;

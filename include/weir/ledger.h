@@ -96,11 +96,13 @@ static inline uint64_t weir_neutral(uint64_t state, uint64_t now_ticks)
 	return before;
 }
 
-/* Brings a set's lines on their way together, so that their misses overlap. */
+/* Brings all lines of a set on their way together, so that their misses overlap. */
 static inline void weir_set_touch(const struct weir_set *set)
 {
 	(void)weir_once(set->tag[0]);
 	(void)weir_once(set->state[0]);
+	(void)weir_once(set->counts[0].passed);
+	(void)weir_once(set->counts[WEIR_WAYS / 2].passed);
 }
 
 /*
@@ -131,22 +133,26 @@ static inline bool weir_set_holds(const struct weir_set *set, uint32_t way, uint
 	return weir_once(set->tag[way & (WEIR_WAYS - 1)]) == tag;
 }
 
-/* A neutral way or WEIR_NO_WAY, and in *taken how many are not neutral. */
+/*
+ * The way whose state is the earliest, if that is neutral (one that was never used is; else the
+ * key that has been neutral longest gives way), or WEIR_NO_WAY. In *taken how many are not.
+ */
 static inline uint32_t weir_set_room(const struct weir_set *set, uint64_t now_ticks,
 				     uint32_t *taken)
 {
-	uint64_t way = WEIR_NO_WAY, free = 0;
+	uint64_t way = 0, earliest = weir_once(set->state[0]);
+	uint64_t free = weir_neutral(earliest, now_ticks);
 
 	WEIR_UNROLL
-	for (uint32_t i = 0; i < WEIR_WAYS; i++) {
-		uint64_t neutral = weir_neutral(weir_once(set->state[i]), now_ticks);
-		uint64_t mask = 0 - neutral;
+	for (uint32_t i = 1; i < WEIR_WAYS; i++) {
+		uint64_t state = weir_once(set->state[i]), mask = 0 - weir_neutral(state + 1, earliest);
 
 		way = (way & ~mask) | (i & mask);
-		free += neutral;
+		earliest = (earliest & ~mask) | (state & mask);
+		free += weir_neutral(state, now_ticks);
 	}
 	*taken = WEIR_WAYS - (uint32_t)free;
-	return (uint32_t)way;
+	return free ? (uint32_t)way : WEIR_NO_WAY;
 }
 
 /*

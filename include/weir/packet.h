@@ -32,7 +32,10 @@ enum weir_packet_has {
 	WEIR_IS_FRAGMENT = 1 << 3, /* a fragment, the first one included */
 };
 
-/* Addresses as network-order words; an IPv4 one is word 0 and the rest is zero. */
+/*
+ * Addresses as network-order words; an IPv4 one is word 0, the rest is not written. Ports and
+ * types that a packet hasn't are 0.
+ */
 struct weir_packet {
 	uint32_t source[4];
 	uint32_t destination[4];
@@ -107,21 +110,33 @@ weir_cursor_peek(const struct weir_cursor *cursor, uint32_t size)
 	return at;
 }
 
+/*
+ * Big-endian 16 bits in host order, and 32 bits as they are. clang would read them for BPF byte
+ * by byte, since the target promises no unaligned loads; the kernels that run weir have them.
+ */
 static inline uint16_t weir_read16(const uint8_t *at)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return __builtin_bswap16(*(const uint16_t *)at);
+#else
 	return (uint16_t)(at[0] << 8 | at[1]);
+#endif
 }
 
 static inline uint32_t weir_word(const uint8_t *at)
 {
+#ifdef __bpf__
+	return *(const uint32_t *)at;
+#else
 	uint32_t word;
 
 	__builtin_memcpy(&word, at, sizeof(word));
 	return word;
+#endif
 }
 
 /* Returns the ethertype behind up to two tags, or 0 where the frame ends first. */
-static inline uint16_t weir_parse_link(struct weir_cursor *cursor, struct weir_packet *packet)
+static inline __attribute__((always_inline)) uint16_t weir_parse_link(struct weir_cursor *cursor, struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 14);
 	uint16_t type;
@@ -145,7 +160,7 @@ static inline uint16_t weir_parse_link(struct weir_cursor *cursor, struct weir_p
 }
 
 /* The upper layer: what can't be read is left out, never an error. */
-static inline void weir_parse_transport(struct weir_cursor *cursor, struct weir_packet *packet)
+static inline __attribute__((always_inline)) void weir_parse_transport(struct weir_cursor *cursor, struct weir_packet *packet)
 {
 	const uint8_t *at;
 
@@ -186,7 +201,7 @@ static inline void weir_parse_transport(struct weir_cursor *cursor, struct weir_
 	packet->has |= WEIR_HAS_PORTS;
 }
 
-static inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cursor,
+static inline __attribute__((always_inline)) enum weir_parsed weir_parse_ipv4(struct weir_cursor *cursor,
 					       struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 20);
@@ -217,7 +232,7 @@ static inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cursor,
  * One extension header: moves past it and returns the next header's number, or -1 where the
  * chain ends without a transport header (cut off, encrypted, no next header, a later fragment).
  */
-static inline int weir_parse_extension(struct weir_cursor *cursor, struct weir_packet *packet,
+static inline __attribute__((always_inline)) int weir_parse_extension(struct weir_cursor *cursor, struct weir_packet *packet,
 				       uint8_t protocol)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 8);
@@ -250,7 +265,7 @@ static inline bool weir_is_extension(uint8_t protocol)
 	       protocol == WEIR_IP_AUTHENTICATION;
 }
 
-static inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
+static inline __attribute__((always_inline)) enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
 					       struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 40);
@@ -288,14 +303,23 @@ static inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
 
 /*
  * Parses the frame in [data, end). `vlan` is a tag that the hook took from the metadata, or
- * WEIR_NO_VLAN. Writes all of *packet but bytes and packets.
+ * WEIR_NO_VLAN. Writes all of *packet but bytes and
+ * packets; addresses only where it is WEIR_PARSED or neighbour discovery.
  */
-static inline enum weir_parsed weir_packet_parse(struct weir_packet *packet, const void *data,
+static inline __attribute__((always_inline)) enum weir_parsed weir_packet_parse(struct weir_packet *packet, const void *data,
 						 const void *end, uint16_t vlan)
 {
 	struct weir_cursor cursor = { .data = data, .end = end };
 
-	*packet = (struct weir_packet){ .vlan = vlan };
+	packet->vlan = vlan;
+	packet->source_port = 0;
+	packet->destination_port = 0;
+	packet->header_bytes = 0;
+	packet->family = 0;
+	packet->protocol = 0;
+	packet->tcp_flags = 0;
+	packet->icmp_type = 0;
+	packet->has = 0;
 	switch (weir_parse_link(&cursor, packet)) {
 	case WEIR_ETH_IPV4:
 		return weir_parse_ipv4(&cursor, packet);

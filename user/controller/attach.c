@@ -57,7 +57,7 @@ static void describe(struct weir_xdp_found *found)
 }
 
 /* What is in a dispatcher; false if it is none. */
-static bool look_inside(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_found *found)
+static bool look_inside(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found)
 {
 	struct xdp_multiprog *multi = xdp_multiprog__get_from_ifindex((int)ifindex);
 	struct xdp_program *program = NULL;
@@ -67,7 +67,7 @@ static bool look_inside(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_fo
 	found->dispatcher = !xdp_multiprog__is_legacy(multi);
 	found->holder = WEIR_HELD_BY_OTHERS;
 	while (found->dispatcher && (program = xdp_multiprog__next_prog(program, multi))) {
-		if (!weir_program_uses(xdp_program__id(program), switch_id))
+		if (!weir_program_uses(xdp_program__id(program), board_id))
 			continue;
 		found->holder = WEIR_HELD_BY_US;
 		found->id = xdp_program__id(program);
@@ -76,7 +76,7 @@ static bool look_inside(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_fo
 	return found->dispatcher;
 }
 
-int weir_xdp_look(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_found *found)
+int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	int code = bpf_xdp_query((int)ifindex, 0, &query);
@@ -91,13 +91,13 @@ int weir_xdp_look(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_found *f
 					query.prog_id;
 	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC :
 							      WEIR_ATTACHED_NATIVE;
-	if (weir_program_uses(found->id, switch_id)) {
+	if (weir_program_uses(found->id, board_id)) {
 		found->holder = WEIR_HELD_BY_US;
 		return 0;
 	}
 	found->holder = WEIR_HELD_BY_FOREIGN;
 	describe(found);
-	if (!strcmp(found->name, "xdp_dispatcher") && !look_inside(switch_id, ifindex, found))
+	if (!strcmp(found->name, "xdp_dispatcher") && !look_inside(board_id, ifindex, found))
 		found->holder = WEIR_HELD_BY_FOREIGN;
 	return 0;
 }
@@ -192,7 +192,7 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	/* What failed may be half loaded: the next try gets a fresh one. */
 	if (code)
 		close_chained(xdp);
-	else if (!weir_xdp_look(xdp->switch_id, ifindex, &found) && !found.dispatcher)
+	else if (!weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher)
 		keep_as_single(xdp);
 	return code;
 }
@@ -302,7 +302,7 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 static int change_mode(struct weir_xdp *xdp, struct weir_interface_status *status,
 		       const struct weir_xdp_found *old, struct weir_error *err)
 {
-	int code = weir_xdp_detach(xdp->switch_id, status->ifindex, err);
+	int code = weir_xdp_detach(xdp->board_id, status->ifindex, err);
 
 	if (code)
 		return code;
@@ -343,7 +343,7 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 		    struct weir_error *err)
 {
 	struct weir_xdp_found found;
-	int code = weir_xdp_look(xdp->switch_id, status->ifindex, &found);
+	int code = weir_xdp_look(xdp->board_id, status->ifindex, &found);
 
 	if (code)
 		return weir_error_set(err, code, "interface %s: can't ask for its XDP program: %s",
@@ -357,7 +357,7 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 	default:
 		code = attach_fresh(xdp, status, err);
 	}
-	if (!weir_xdp_look(xdp->switch_id, status->ifindex, &found))
+	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found))
 		status->dispatcher = found.dispatcher;
 	return code;
 }
@@ -390,14 +390,14 @@ static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 	return code;
 }
 
-int weir_xdp_detach(uint32_t switch_id, uint32_t ifindex, struct weir_error *err)
+int weir_xdp_detach(uint32_t board_id, uint32_t ifindex, struct weir_error *err)
 {
 	struct weir_xdp_found found;
-	int code = weir_xdp_look(switch_id, ifindex, &found);
+	int code = weir_xdp_look(board_id, ifindex, &found);
 
 	if (!code && found.holder == WEIR_HELD_BY_US) {
 		code = detach_found(ifindex, &found);
-		if (!code && !weir_xdp_look(switch_id, ifindex, &found) &&
+		if (!code && !weir_xdp_look(board_id, ifindex, &found) &&
 		    found.holder == WEIR_HELD_BY_US)
 			code = -EBUSY;
 	}
@@ -407,13 +407,13 @@ int weir_xdp_detach(uint32_t switch_id, uint32_t ifindex, struct weir_error *err
 			      ifindex, strerror(-code));
 }
 
-int weir_xdp_detach_all(uint32_t switch_id, struct weir_error *err)
+int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err)
 {
 	struct if_nameindex *interfaces = if_nameindex();
 	int code = interfaces ? 0 : -errno;
 
 	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
-		int one = weir_xdp_detach(switch_id, i->if_index, err);
+		int one = weir_xdp_detach(board_id, i->if_index, err);
 
 		if (one)
 			code = one;

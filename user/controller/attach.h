@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * XDP on an interface. A program is ours iff it uses our pinned weir_switch map; another one
+ * XDP on an interface. A program is ours iff it uses our pinned board map; another one
  * is never removed and never replaced, only named. Where libxdp's dispatcher is there, or the
  * kernel can have it, ours goes into it beside the others; else it is the only one.
  */
@@ -30,7 +30,7 @@ struct weir_xdp_found {
 
 struct weir_xdp {
 	const struct weir_load *load;
-	uint32_t switch_id;	    /* of the map weir_switch */
+	uint32_t board_id;	    /* of the map weir_board */
 	struct weir_bpf *single;    /* loaded as the only program of an interface, when needed */
 	struct weir_bpf *copy;	    /* the same for a dispatcher, when needed */
 	struct xdp_program *chained; /* its program */
@@ -38,7 +38,7 @@ struct weir_xdp {
 };
 
 /* 0, or -errno: no such interface, not allowed to ask. */
-int weir_xdp_look(uint32_t switch_id, uint32_t ifindex, struct weir_xdp_found *found);
+int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found);
 
 /*
  * Attaches, or replaces ours of an earlier run without a gap. `auto` takes generic mode where
@@ -50,10 +50,10 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 		    struct weir_error *err);
 
 /* Takes ours off, verified by a query. 0 also where it isn't there: nothing is then called. */
-int weir_xdp_detach(uint32_t switch_id, uint32_t ifindex, struct weir_error *err);
+int weir_xdp_detach(uint32_t board_id, uint32_t ifindex, struct weir_error *err);
 
 /* The same for every interface of this network namespace; goes on after an error. */
-int weir_xdp_detach_all(uint32_t switch_id, struct weir_error *err);
+int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err);
 
 void weir_xdp_close(struct weir_xdp *xdp);
 

@@ -132,14 +132,14 @@ static const struct mapping {
 	bool ours; /* written by user space */
 } mappings[] = {
 #define MAPPING(map, field, ours) { map, offsetof(struct weir_dataplane, field), ours }
-	MAPPING(".data.board", board, true),
+	MAPPING("weir_board", board, true),
 	MAPPING("weir_rows", rows, true),
 	MAPPING("weir_ports", ports, true),
 	MAPPING("weir_labels", labels, true),
 	MAPPING("weir_ledger", ledger, false),
 	MAPPING("weir_keys", keys, false),
 	MAPPING("weir_front", front, false),
-	MAPPING("weir_cpus", cpus, false),
+	MAPPING("weir_cpus", cpus, true),
 #undef MAPPING
 };
 _Static_assert(sizeof(mappings) / sizeof(mappings[0]) == WEIR_DATAPLANE_MAPPINGS, "bytes[]");
@@ -166,6 +166,15 @@ static int map_one(struct weir_dataplane *dataplane, size_t i, int fd, bool read
 	return 0;
 }
 
+const char *weir_map_pin_name(const struct bpf_map *map)
+{
+	const char *name = bpf_map__name(map);
+
+	if (!strcmp(name, ".data.board"))
+		return "weir_board";
+	return strchr(name, '.') ? NULL : name;
+}
+
 /* Where the maps come from: a loaded object, or a folder of pins. */
 struct source {
 	struct bpf_object *object;
@@ -177,7 +186,8 @@ static int source_fd(const struct source *source, const char *name)
 	char path[256];
 
 	if (source->object)
-		return bpf_object__find_map_fd_by_name(source->object, name);
+		return bpf_object__find_map_fd_by_name(
+			source->object, strcmp(name, "weir_board") ? name : ".data.board");
 	if (snprintf(path, sizeof(path), "%s/%s", source->pins, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	return bpf_obj_get(path);

@@ -30,7 +30,7 @@ struct weir_dataplane {
 	struct weir_set *ledger;       /* [shape.sets] */
 	struct weir_key_record *keys;  /* [shape.sets * WEIR_WAYS] */
 	struct weir_front_slot *front; /* [cpu][shape.front_slots] */
-	struct weir_cpu *cpus;		/* [shape.cpus] */
+	struct weir_cpu *cpus;		/* [shape.cpus]; ours to empty what nobody counts into */
 	int events_fd;		       /* ring buffer of struct weir_event */
 
 	size_t bytes[WEIR_DATAPLANE_MAPPINGS]; /* private from here */
@@ -59,6 +59,12 @@ int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *s
  * when the maps are of another ABI version or of another shape than the programs.
  */
 int weir_dataplane_map(struct weir_dataplane *dataplane, struct bpf_object *object);
+
+/*
+ * The name of a map under the pins, or NULL for one that is not pinned. The board, a section of
+ * variables, goes by weir_board: a bpffs takes no dots.
+ */
+const char *weir_map_pin_name(const struct bpf_map *map);
 
 /*
  * The same from a folder of pinned maps, all of it read-only: what the CLI reads when the

@@ -163,10 +163,10 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 				      strerror(-code));
 	engine->xdp = (struct weir_xdp){
 		.load = &engine->load,
-		.switch_id = weir_map_id(bpf_map__fd(skeleton->maps.weir_switch)),
+		.board_id = weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj,
+								 ".data.board")),
 	};
-	return weir_generation_open(&engine->generation, &engine->dataplane,
-				    bpf_map__fd(skeleton->maps.weir_totals), err);
+	return weir_generation_open(&engine->generation, &engine->dataplane, err);
 }
 
 /* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
@@ -176,7 +176,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 		close(engine->netlink_fd);
 	weir_xdp_close(&engine->xdp);
 	weir_generation_close(&engine->generation);
-	if (engine->dataplane.active)
+	if (engine->dataplane.board)
 		weir_dataplane_unmap(&engine->dataplane);
 	weir_load_close(&engine->load, undo);
 	weir_policy_free(engine->policy);
@@ -332,7 +332,7 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	if (strlen(pins) >= WEIR_PINS_SIZE)
 		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': too long", pins);
 	weir_kernel_words_listen();
-	snprintf(path, sizeof(path), "%s/weir_switch", pins);
+	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
 		return weir_error_set(err, -errno, "nothing of weir's in %s: %s", pins,
@@ -342,9 +342,9 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 		close(fd);
 		return lock;
 	}
-	engine.xdp.switch_id = weir_map_id(fd);
+	engine.xdp.board_id = weir_map_id(fd);
 	close(fd);
-	code = weir_xdp_detach_all(engine.xdp.switch_id, err);
+	code = weir_xdp_detach_all(engine.xdp.board_id, err);
 	if (!code)
 		code = weir_pins_remove(pins);
 	close(lock);

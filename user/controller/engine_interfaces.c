@@ -13,7 +13,7 @@
 
 static struct weir_interface_line *line_of(const struct weir_engine *engine, uint32_t ifindex)
 {
-	return &engine->dataplane.interfaces[ifindex & (WEIR_INTERFACE_LINES - 1)];
+	return &engine->dataplane.board->interfaces[ifindex & (WEIR_INTERFACE_LINES - 1)];
 }
 
 static int table_find(const struct weir_engine *engine, uint32_t ifindex)
@@ -152,20 +152,11 @@ int weir_held_plan(const struct weir_engine *engine, const struct weir_policy *p
 
 /* ---- take ---- */
 
-static int zero_traffic(const struct weir_engine *engine, uint32_t slot)
+static void zero_traffic(const struct weir_engine *engine, uint32_t slot)
 {
-	static const struct weir_traffic zero;
-	int fd = bpf_map__fd(engine->load.skeleton->maps.weir_traffic);
-
-	for (uint32_t cpu = 0; cpu < engine->dataplane.shape.cpus; cpu++) {
-		for (uint32_t hook = 0; hook < WEIR_HOOKS; hook++) {
-			uint32_t key = (cpu * WEIR_INTERFACES_MAX + slot) * WEIR_HOOKS + hook;
-
-			if (bpf_map_update_elem(fd, &key, &zero, BPF_ANY))
-				return -errno;
-		}
-	}
-	return 0;
+	for (uint32_t cpu = 0; cpu < engine->dataplane.shape.cpus; cpu++)
+		memset(engine->dataplane.cpus[cpu].traffic[slot], 0,
+		       sizeof(engine->dataplane.cpus[cpu].traffic[slot]));
 }
 
 static void say_attached(const struct weir_engine *engine,
@@ -236,13 +227,9 @@ int weir_held_take(struct weir_engine *engine, struct weir_held *plan, struct we
 	for (size_t i = 0; i < plan->count; i++) {
 		int one = 0;
 
-		if (plan->fresh[i]) {
-			one = zero_traffic(engine, plan->status[i].slot);
-			if (one)
-				return weir_error_set(err, one, "can't reset traffic counts: %s",
-						      strerror(-one));
-			plan->fresh[i] = false;
-		}
+		if (plan->fresh[i])
+			zero_traffic(engine, plan->status[i].slot);
+		plan->fresh[i] = false;
 		if (!holds_so(engine, &plan->status[i]))
 			one = take_one(engine, &plan->status[i], err);
 		if (one)
@@ -265,10 +252,10 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 
 		if (!all && find_held(&engine->held, i->if_name))
 			continue;
-		if (weir_xdp_look(engine->xdp.switch_id, i->if_index, &found) ||
+		if (weir_xdp_look(engine->xdp.board_id, i->if_index, &found) ||
 		    found.holder != WEIR_HELD_BY_US)
 			continue;
-		if (weir_xdp_detach(engine->xdp.switch_id, i->if_index, &err))
+		if (weir_xdp_detach(engine->xdp.board_id, i->if_index, &err))
 			weir_engine_say(engine, "%s", err.text);
 		else
 			weir_engine_say(engine, "interface %s: no longer limited", i->if_name);
@@ -277,7 +264,7 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 		if_freenameindex(interfaces);
 	for (uint32_t i = 0; i < WEIR_INTERFACE_LINES; i++) {
 		for (int j = 0; j < 2; j++) {
-			uint32_t ifindex = engine->dataplane.interfaces[i].ifindex[j];
+			uint32_t ifindex = engine->dataplane.board->interfaces[i].ifindex[j];
 			bool held = false;
 
 			for (size_t k = 0; k < engine->held.count; k++)
@@ -323,7 +310,7 @@ static void look_at(struct weir_engine *engine, struct weir_interface_status *st
 		forget_index(engine, status);
 		retry = true;
 	}
-	if (ifindex && !weir_xdp_look(engine->xdp.switch_id, ifindex, &found)) {
+	if (ifindex && !weir_xdp_look(engine->xdp.board_id, ifindex, &found)) {
 		if (status->attached && found.holder == WEIR_HELD_BY_US) {
 			status->attached = found.mode;
 			status->dispatcher = found.dispatcher;

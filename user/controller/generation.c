@@ -17,13 +17,12 @@ int weir_generation_wait(struct weir_generation *generation)
 }
 
 int weir_generation_open(struct weir_generation *generation, struct weir_dataplane *dataplane,
-			 int totals_fd, struct weir_error *err)
+			 struct weir_error *err)
 {
 	int code;
 
 	*generation = (struct weir_generation){
 		.dataplane = dataplane,
-		.totals_fd = totals_fd,
 		.outer_fd = -1,
 	};
 	generation->inner_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_wait", 4, 4, 1, NULL);
@@ -53,18 +52,18 @@ void weir_generation_close(struct weir_generation *generation)
 
 static uint32_t active_of(const struct weir_generation *generation)
 {
-	return generation->dataplane->active->generation & 1;
+	return generation->dataplane->board->active.generation & 1;
 }
 
 static struct weir_limit *limits_of(const struct weir_generation *generation, uint32_t which)
 {
-	return generation->dataplane->limits + which * WEIR_LIMITS_MAX;
+	return generation->dataplane->board->limits + which * WEIR_LIMITS_MAX;
 }
 
 struct weir_compiled_before weir_generation_now(const struct weir_generation *generation)
 {
 	uint32_t active = active_of(generation);
-	uint32_t count = generation->dataplane->policy[active].limits;
+	uint32_t count = generation->dataplane->board->policy[active].limits;
 
 	return (struct weir_compiled_before){
 		.limits = limits_of(generation, active),
@@ -148,26 +147,20 @@ static bool slot_in_force(const struct weir_generation *generation, uint16_t slo
 }
 
 /* A slot given to a new limit starts from zero; nobody counts into it before the switch. */
-static int begin_slots(const struct weir_generation *generation,
-		       const struct weir_compiled *compiled)
+static void begin_slots(const struct weir_generation *generation,
+			const struct weir_compiled *compiled)
 {
-	static const struct weir_totals zero;
-	const struct weir_shape *shape = &generation->dataplane->shape;
+	struct weir_dataplane *dataplane = generation->dataplane;
 
 	for (uint32_t i = 0; i < compiled->head.limits; i++) {
 		uint16_t slot = compiled->limits[i].slot;
 
 		if (slot_in_force(generation, slot))
 			continue;
-		for (uint32_t cpu = 0; cpu < shape->cpus; cpu++) {
-			uint32_t key = cpu * WEIR_LIMITS_MAX + slot;
-
-			if (bpf_map_update_elem(generation->totals_fd, &key, &zero, BPF_ANY))
-				return -errno;
-		}
-		generation->dataplane->labels[slot] = compiled->labels[i];
+		for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
+			dataplane->cpus[cpu].totals[slot] = (struct weir_totals){ 0 };
+		dataplane->labels[slot] = compiled->labels[i];
 	}
-	return 0;
 }
 
 /* After the switch: the kept limits' settings, and no name for slots that are free. */
@@ -194,16 +187,13 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
 	if (code)
 		return weir_error_set(err, code, "can't store the policy's prefixes: %s",
 				      strerror(-code));
-	code = begin_slots(generation, compiled);
-	if (code)
-		return weir_error_set(err, code, "can't reset the totals of a new limit: %s",
-				      strerror(-code));
-	dataplane->policy[idle] = compiled->head;
+	begin_slots(generation, compiled);
+	dataplane->board->policy[idle] = compiled->head;
 	memcpy(limits_of(generation, idle), compiled->limits, sizeof(compiled->limits));
 	memcpy(dataplane->rows + idle * WEIR_ROWS, compiled->rows, sizeof(compiled->rows));
 	memcpy(dataplane->ports + idle * 2 * WEIR_PORT_WORDS, compiled->ports,
 	       sizeof(compiled->ports));
-	STORE(dataplane->active->generation, idle);
+	STORE(dataplane->board->active.generation, idle);
 	settle_labels(generation, compiled);
 	weir_generation_wait(generation);
 	clear_prefixes(generation, !idle);

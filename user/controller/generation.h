@@ -11,14 +11,13 @@
 
 struct weir_generation {
 	struct weir_dataplane *dataplane;
-	int totals_fd; /* of weir_totals: mapped read-only, zeroed by the system call */
 	int outer_fd;  /* for weir_generation_wait */
 	int inner_fd;
 };
 
 /* Waits for the packets under way, of a switch that a killed engine may just have made. */
 int weir_generation_open(struct weir_generation *generation, struct weir_dataplane *dataplane,
-			 int totals_fd, struct weir_error *err);
+			 struct weir_error *err);
 void weir_generation_close(struct weir_generation *generation);
 
 /* What is in force, as weir_compile wants it. Points into the maps. */

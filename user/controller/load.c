@@ -20,12 +20,6 @@ static void raise_memlock(void)
 	setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-/* Not the sections of variables, nor what the programs keep only while they run. */
-static bool is_pinned(const struct bpf_map *map)
-{
-	return !strchr(bpf_map__name(map), '.') && strcmp(bpf_map__name(map), "weir_scratch");
-}
-
 /* ---- adoption ---- */
 
 static int layout_differs(const char *pins, const char *name, struct weir_error *err)
@@ -39,15 +33,16 @@ static int layout_differs(const char *pins, const char *name, struct weir_error 
 
 static int adopt_map(const char *pins, struct bpf_map *map, struct weir_error *err)
 {
+	const char *name = weir_map_pin_name(map);
 	char path[WEIR_PINS_SIZE + 64];
 	struct bpf_map_info info = { 0 };
 	uint32_t size = sizeof(info);
 	int fd, code;
 
-	snprintf(path, sizeof(path), "%s/%s", pins, bpf_map__name(map));
+	snprintf(path, sizeof(path), "%s/%s", pins, name);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return errno == ENOENT ? layout_differs(pins, bpf_map__name(map), err) :
+		return errno == ENOENT ? layout_differs(pins, name, err) :
 					 weir_error_set(err, -errno, "can't open %s: %s", path,
 							strerror(errno));
 	code = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : 0;
@@ -57,7 +52,7 @@ static int adopt_map(const char *pins, struct bpf_map *map, struct weir_error *e
 		 info.value_size != bpf_map__value_size(map) ||
 		 info.max_entries != bpf_map__max_entries(map) ||
 		 info.map_flags != bpf_map__map_flags(map))
-		code = layout_differs(pins, bpf_map__name(map), err);
+		code = layout_differs(pins, name, err);
 	else
 		code = bpf_map__reuse_fd(map, fd);
 	close(fd);
@@ -69,19 +64,14 @@ static int adopt(struct weir_load *load, uint32_t keys, struct weir_error *note,
 {
 	struct weir_shape fresh;
 	struct bpf_map *map;
-	uint32_t zero = 0;
 	struct weir_switch found;
-	int fd = weir_pins_switch(load->pins, err);
-	int code;
+	int code = weir_pins_switch(load->pins, &found, err);
 
-	if (fd < 0)
-		return fd;
-	code = bpf_map_lookup_elem(fd, &zero, &found) ? -errno : 0;
-	close(fd);
-	if (!code)
-		code = weir_shape_draw(&fresh, keys);
 	if (code)
-		return weir_error_set(err, code, "can't read %s/weir_switch: %s", load->pins,
+		return code;
+	code = weir_shape_draw(&fresh, keys);
+	if (code)
+		return weir_error_set(err, code, "can't draw the shape of a ledger: %s",
 				      strerror(-code));
 	load->shape = found.shape;
 	if (fresh.sets != found.shape.sets)
@@ -98,7 +88,7 @@ static int adopt(struct weir_load *load, uint32_t keys, struct weir_error *note,
 	if (code)
 		return weir_error_set(err, code, "can't size the maps: %s", strerror(-code));
 	bpf_object__for_each_map(map, load->skeleton->obj) {
-		code = is_pinned(map) ? adopt_map(load->pins, map, err) : 0;
+		code = weir_map_pin_name(map) ? adopt_map(load->pins, map, err) : 0;
 		if (code)
 			return code;
 	}
@@ -128,8 +118,12 @@ static int pin_new(struct weir_load *load, struct weir_error *err)
 
 	new_path(load->pins, folder, sizeof(folder));
 	bpf_object__for_each_map(map, load->skeleton->obj) {
-		snprintf(path, sizeof(path), "%s/%s", folder, bpf_map__name(map));
-		if (is_pinned(map) && bpf_obj_pin(bpf_map__fd(map), path))
+		const char *name = weir_map_pin_name(map);
+
+		if (!name)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
+		if (bpf_obj_pin(bpf_map__fd(map), path))
 			return weir_error_set(err, -errno, "can't pin %s: %s", path,
 					      strerror(errno));
 	}
@@ -263,7 +257,7 @@ struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t 
 	code = weir_dataplane_prepare(programs->obj, &load->shape);
 	bpf_object__for_each_map(map, programs->obj) {
 		ours = bpf_object__find_map_by_name(load->skeleton->obj, bpf_map__name(map));
-		if (!code && is_pinned(map))
+		if (!code && weir_map_pin_name(map))
 			code = bpf_map__reuse_fd(map, bpf_map__fd(ours));
 	}
 	bpf_program__set_autoload(programs->progs.weir_xdp, hooks >> WEIR_HOOK_XDP & 1);

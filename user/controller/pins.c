@@ -8,6 +8,7 @@
 #include <libgen.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -78,7 +79,7 @@ int weir_pins_look(const char *pins, struct weir_error *err)
 	char path[PATH_SIZE];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/weir_switch", pins);
+	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	if (!stat(path, &st))
 		return 1;
 	if (stat(pins, &st))
@@ -110,33 +111,32 @@ int weir_pins_lock(const char *folder, struct weir_error *err)
 			      folder);
 }
 
-int weir_pins_switch(const char *pins, struct weir_error *err)
+int weir_pins_switch(const char *pins, struct weir_switch *found, struct weir_error *err)
 {
-	union {
-		struct weir_switch value;
-		uint32_t abi_version;
-		char room[4096];
-	} found = { 0 };
 	struct bpf_map_info info = { 0 };
 	uint32_t size = sizeof(info), zero = 0;
 	char path[PATH_SIZE];
+	void *value = NULL;
 	int fd, code = 0;
 
-	snprintf(path, sizeof(path), "%s/weir_switch", pins);
+	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
 		return weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
-	if (bpf_obj_get_info_by_fd(fd, &info, &size) || info.value_size > sizeof(found) ||
-	    info.key_size != sizeof(zero) || bpf_map_lookup_elem(fd, &zero, &found))
+	if (!bpf_obj_get_info_by_fd(fd, &info, &size) && info.key_size == sizeof(zero) &&
+	    info.value_size >= sizeof(*found))
+		value = malloc(info.value_size);
+	if (!value || bpf_map_lookup_elem(fd, &zero, value))
 		code = weir_error_set(err, -EPROTO, "%s is not a map that weir made", path);
-	else if (found.abi_version != WEIR_ABI_VERSION)
+	else
+		memcpy(found, value, sizeof(*found));
+	if (!code && found->abi_version != WEIR_ABI_VERSION)
 		code = weir_error_set(err, -EPROTO,
 				      "the pins in %s are of ABI version %u, this weir is of %u: "
 				      "run `weir stop --detach` with the weir that made them (its "
 				      "state will be lost), then start this one",
-				      pins, found.abi_version, WEIR_ABI_VERSION);
-	if (!code)
-		return fd;
+				      pins, found->abi_version, WEIR_ABI_VERSION);
+	free(value);
 	close(fd);
 	return code;
 }

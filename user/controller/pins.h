@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "controller/error.h"
+#include "weir/abi.h"
 
 /*
  * Makes sure that the folder which is to hold `pins` is on a bpffs. Where it isn't, and is an
@@ -21,10 +22,10 @@ int weir_pins_look(const char *pins, struct weir_error *err);
 int weir_pins_lock(const char *folder, struct weir_error *err);
 
 /*
- * Opens the pinned switch map and checks its ABI version before anything else is looked at.
- * fd, or -errno: -ENOENT where nothing is pinned, -EPROTO for another version.
+ * Reads the switch from the pinned board and checks its ABI version before anything else is
+ * looked at. -ENOENT where nothing is pinned, -EPROTO for another version.
  */
-int weir_pins_switch(const char *pins, struct weir_error *err);
+int weir_pins_switch(const char *pins, struct weir_switch *found, struct weir_error *err);
 
 /* Takes what is ours out of the folder, by name. */
 void weir_pins_empty(const char *folder);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+/* For tests only: see drive.h. */
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "hooks.bpf.h"
+
+#include "drive.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define SOURCE_AT 26 /* of an untagged IPv4 frame */
+
+WEIR_ARRAY(drive_cpus, struct drive_cpu, 1); /* set at load: [cpu] */
+WEIR_ARRAY(drive_verdicts, struct drive_verdict, DRIVE_SOURCES); /* set at load: [cpu][source] */
+
+volatile uint32_t drive_arrived; /* CPUs */
+
+/* CPUs that start together wait for each other: setting up a run takes longer than a short one. */
+static __always_inline bool drive_idle(struct drive_cpu *drive)
+{
+	if (!drive->here) {
+		drive->here = 1;
+		__sync_fetch_and_add(&drive_arrived, 1);
+	}
+	return drive_arrived < drive->wanted || drive->sent >= drive->until;
+}
+
+static __always_inline uint32_t drive_next(struct drive_cpu *drive)
+{
+	uint64_t n = drive->sent++;
+
+	/* A sum with 0 would still be a store, over what user space sets meanwhile. */
+	if (drive->step_ns)
+		weir_injected_now_ns += drive->step_ns;
+	if (drive->hot_every && n % drive->hot_every == 0)
+		return 0;
+	n = drive->spread++;
+	return drive->from + n * drive->stride % drive->count;
+}
+
+SEC("xdp")
+int drive_xdp(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	uint32_t cpu = bpf_get_smp_processor_id();
+	struct drive_verdict *verdict;
+	struct drive_cpu *drive;
+	uint32_t source, at;
+	int action;
+
+	drive = bpf_map_lookup_elem(&drive_cpus, &cpu);
+	if (!drive || data + SOURCE_AT + 4 > end)
+		return -1;
+	if (drive_idle(drive))
+		return DRIVE_IDLE;
+	source = drive_next(drive) & (DRIVE_SOURCES - 1);
+	*(uint32_t *)(data + SOURCE_AT) = bpf_htonl(DRIVE_BASE + source);
+	action = weir_xdp_verdict(ctx);
+	at = cpu * DRIVE_SOURCES + source;
+	verdict = bpf_map_lookup_elem(&drive_verdicts, &at);
+	if (!verdict)
+		return -1;
+	verdict->passed += action == XDP_PASS;
+	verdict->refused += action == XDP_DROP;
+	return action;
+}
