@@ -148,6 +148,20 @@ struct weir_interface_line {
 };
 
 /*
+ * What past revisions of a bucket were, by slot and revision: what its keys have is converted by
+ * it (place.h). A revision older than these is not known any more: the bucket counts as empty.
+ */
+#define WEIR_PAST_REVISIONS 8
+
+struct weir_past {
+	uint32_t revision;
+	uint32_t cost_mantissa;
+	int32_t cost_exponent;
+	uint32_t reserved;
+	uint64_t burst_ticks;
+};
+
+/*
  * Map `.data.board`, one entry: all of the policy that every packet looks at. A global variable
  * of the programs, which costs them no look-up.
  */
@@ -157,6 +171,7 @@ struct weir_board {
 	struct weir_policy_head policy[2];
 	struct weir_limit limits[2 * WEIR_LIMITS_MAX];
 	struct weir_interface_line interfaces[WEIR_INTERFACE_LINES];
+	struct weir_past past[WEIR_LIMITS_MAX][WEIR_PAST_REVISIONS];
 };
 
 /*

@@ -125,6 +125,8 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 	if (err)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
+	weir_dataplane_remember(&rig->plane,
+				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX]);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
 	rig->plane.board->policy[next] = head;
 	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);

@@ -177,6 +177,14 @@ static void settle_labels(const struct weir_generation *generation,
 		labels[compiled->limits[i].slot] = compiled->labels[i];
 }
 
+static void remember_all(const struct weir_generation *generation)
+{
+	struct weir_compiled_before now = weir_generation_now(generation);
+
+	for (size_t i = 0; i < now.count; i++)
+		weir_dataplane_remember(generation->dataplane, &now.limits[i]);
+}
+
 int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
 			  struct weir_error *err)
 {
@@ -188,6 +196,7 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
 		return weir_error_set(err, code, "can't store the policy's prefixes: %s",
 				      strerror(-code));
 	begin_slots(generation, compiled);
+	remember_all(generation);
 	dataplane->board->policy[idle] = compiled->head;
 	memcpy(limits_of(generation, idle), compiled->limits, sizeof(compiled->limits));
 	memcpy(dataplane->rows + idle * WEIR_ROWS, compiled->rows, sizeof(compiled->rows));
@@ -205,6 +214,7 @@ void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 {
 	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
 
+	weir_dataplane_remember(generation->dataplane, live);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
 		STORE(live->words[i], next->words[i]);
 	STORE(live->ban_ticks, next->ban_ticks);
