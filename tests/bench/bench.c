@@ -125,6 +125,8 @@ static void set_limit(struct bench *bench, enum verdict verdict)
 		.sample_ns = WEIR_NS_PER_SEC,
 		.hooks[WEIR_HOOK_XDP].word[0] = 1,
 	};
+	bench->dataplane.board->policy[0].plain[WEIR_HOOK_XDP] = weir_policy_plain(
+		bench->dataplane.board->policy, bench->dataplane.board->limits, WEIR_HOOK_XDP);
 }
 
 /* ---- measure ---- */
