@@ -352,7 +352,7 @@ static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_
 		if (charge->mode == WEIR_TAKE && weir_lease_is_over(lease, limit, context->now_ticks))
 			weir_lease_return(context, lease);
 	}
-	answer = weir_take_now(context, limit);
+	answer = weir_take_once(context);
 	if (answer == WEIR_AGAIN && shared)
 		answer = weir_lease_take(context, limit, lease);
 	if (answer >= WEIR_AGAIN)

@@ -128,6 +128,10 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 	weir_dataplane_remember(&rig->plane,
 				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX]);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
+	if (!spec->long_way)
+		head.plain[WEIR_HOOK_XDP] =
+			weir_policy_plain(&head, &rig->plane.board->limits[next * WEIR_LIMITS_MAX],
+					  WEIR_HOOK_XDP);
 	rig->plane.board->policy[next] = head;
 	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);
 	return 0;

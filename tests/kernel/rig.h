@@ -35,6 +35,7 @@ struct rig_limit {
 	uint8_t flags;	    /* enum weir_limit_flag */
 	uint8_t key;	    /* enum weir_key_part; /32 and /64 */
 	uint64_t salt;
+	bool long_way; /* not the short one of bpf/plain.bpf.h, which is for such limits */
 };
 
 /*
