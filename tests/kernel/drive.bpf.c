@@ -33,9 +33,8 @@ static __always_inline uint32_t drive_next(struct drive_cpu *drive)
 {
 	uint64_t n = drive->sent++;
 
-	/* A sum with 0 would still be a store, over what user space sets meanwhile. */
 	if (drive->step_ns)
-		weir_injected_now_ns += drive->step_ns;
+		__sync_fetch_and_add(&weir_injected_now_ns, drive->step_ns);
 	if (drive->hot_every && n % drive->hot_every == 0)
 		return 0;
 	n = drive->spread++;

@@ -17,7 +17,7 @@ struct drive_cpu {
 	uint32_t count; /* above 0 */
 	uint32_t stride;
 	uint32_t hot_every; /* every so many packets one comes from source 0; 0: none does */
-	uint64_t step_ns;   /* the clock moves so far before each packet; about, with two CPUs */
+	uint64_t step_ns;   /* the clock moves so far before each packet */
 	uint64_t sent;	    /* packets, of all kinds */
 	uint64_t spread;    /* packets but the hot ones: n above */
 	uint64_t until;	    /* runs do nothing once so many are sent, */
