@@ -110,6 +110,32 @@ void rig_frame_of(struct frame *frame, const char *source, uint32_t packets)
 	rig_frame(frame, source, IPPROTO_UDP, UDP_HEADERS + packets * RIG_PART_BYTES);
 }
 
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+size_t rig_log(const struct rig *rig, uint64_t **out)
+{
+	uint64_t *times = calloc((size_t)rig->plane.shape.cpus * DRIVE_LOG, sizeof(*times));
+	size_t count = 0;
+
+	for (uint32_t cpu = 0; times && cpu < rig->plane.shape.cpus; cpu++) {
+		uint64_t logged = rig->drive[cpu].logged;
+
+		if (logged > DRIVE_LOG)
+			errx(2, "more packets passed than the log has room for");
+		memcpy(times + count, rig->log + (size_t)cpu * DRIVE_LOG, logged * sizeof(*times));
+		count += logged;
+	}
+	if (times)
+		qsort(times, count, sizeof(*times), by_time);
+	*out = times;
+	return count;
+}
+
 struct weir_totals rig_totals(const struct rig *rig, uint32_t slot)
 {
 	return weir_dataplane_totals(&rig->plane, slot);

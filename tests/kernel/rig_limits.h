@@ -45,6 +45,12 @@ void rig_period(struct weir_limit *limit, uint32_t quota, uint64_t period_ns);
 void rig_cut_frames(struct rig *rig, bool on);
 void rig_frame_of(struct frame *frame, const char *source, uint32_t packets);
 
+/*
+ * When the packets since rig_plan passed, both CPUs together, in order. Their number, and in
+ * *out an array to be freed.
+ */
+size_t rig_log(const struct rig *rig, uint64_t **out);
+
 /* Sum of the totals of the slot. */
 struct weir_totals rig_totals(const struct rig *rig, uint32_t slot);
 

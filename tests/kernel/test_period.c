@@ -251,8 +251,8 @@ static void d15_clock_steps(void)
 
 #define BOTH_PACKETS 999999 /* a CPU: the last one is just within a period */
 #define BOTH_STEP_NS 100
-#define BOTH_PERIOD_NS 100000
-#define BOTH_QUOTA 50
+#define BOTH_PERIOD_NS 10000
+#define BOTH_QUOTA 20
 
 /* D3: what both CPUs pass of one key in many periods, none of them idle; and how many those are. */
 static uint64_t flood(bool align, uint64_t *periods)
