@@ -9,8 +9,9 @@
  *	sliding	events so far: the ring's head, and what makes an event's slot its own
  *	period	the open period's count, with a mark of the period that it belongs to
  *
- * So the period needs no lock: its end is moved by one compare-and-swap, its count by another
- * that only succeeds on the word that was read. A count that bears another period's mark is 0.
+ * So the period needs no lock: its count is moved by a compare-and-swap that only succeeds on
+ * the word that was read, its end with the place marked busy meanwhile. A count that bears
+ * another period's mark is 0.
  */
 #pragma once
 

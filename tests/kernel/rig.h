@@ -27,6 +27,7 @@ struct rig {
 	/* RIG_DRIVE only */
 	struct drive_cpu *drive;	/* [cpu] */
 	struct drive_verdict *verdicts; /* [cpu][DRIVE_SOURCES] */
+	uint64_t *log;			/* [cpu][DRIVE_LOG] */
 };
 
 struct rig_limit {
