@@ -32,7 +32,7 @@ test_rates() {
   local cpus sent drops time
 
   cpus=$(seq -s, 0 $(($(nproc) > 1 ? 1 : 0)))
-  start_sink
+  start_sink --only udp
   spawn flood c "$LAB_TOOLS/flood" -i "$LAB_IF_C" --seconds "$seconds" --cpus "$cpus" \
     --flow "name=hot,to=$LAB_SERVER4,mac=$mac,from=10.78.0.1,ports=16,rate=10000" \
     --flow "name=six,to=$LAB_SERVER6,mac=$mac,from=fd78:6::1,sources=5000,rate=10000" \
