@@ -87,3 +87,37 @@ xdp_mode() {
   ip -n "$LAB_NS_S" -j -d link show "${1:-$LAB_IF_S}" |
     jq -r '(.[0].xdp.mode // 0) as $m | ["none", "xdp", "xdpgeneric", "xdpoffload", "multi"][$m]'
 }
+
+# or_give_up COMMAND...: what a test can't do without.
+or_give_up() {
+  "$@" || { echo "weir: can't go on: failed: $*" >&2; exit 2; }
+}
+
+# make_strangers: somebody else's programs, that pass everything, pinned in
+# $LAB_DIR/bpf/strangers: stranger for XDP, stranger_tc.
+make_strangers() {
+  cat >"$LAB_DIR/stranger.c" <<'END'
+#define PLACED(name) __attribute__((section(name), used))
+PLACED("xdp") int stranger(void *ctx) { return 2; }
+PLACED("tc") int stranger_tc(void *ctx) { return -1; }
+char words[] PLACED("license") = "GPL";
+END
+  or_give_up clang -O2 -target bpf -c "$LAB_DIR/stranger.c" -o "$LAB_DIR/stranger.o"
+  or_give_up mkdir "$LAB_DIR/bpf/strangers"
+  or_give_up bpftool prog loadall "$LAB_DIR/stranger.o" "$LAB_DIR/bpf/strangers"
+}
+
+# stranger attach|detach xdpgeneric|xdpdrv INTERFACE
+stranger() {
+  local pin=()
+
+  [ "$1" = detach ] || pin=(pinned "$LAB_DIR/bpf/strangers/stranger")
+  or_give_up in_ns s bpftool net "$1" "$2" "${pin[@]}" dev "$3"
+}
+
+# A foreign filter on the server's interface, at the hook where ours would be.
+stranger_filter() {
+  or_give_up in_ns s tc qdisc add dev "$LAB_IF_S" clsact
+  or_give_up in_ns s tc filter add dev "$LAB_IF_S" ingress pref 7 bpf da \
+    object-pinned "$LAB_DIR/bpf/strangers/stranger_tc"
+}
