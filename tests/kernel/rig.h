@@ -44,6 +44,9 @@ struct rig_limit {
 void rig_open(struct rig *rig, enum rig_program program, uint32_t keys);
 void rig_close(struct rig *rig);
 
+/* State, totals and clock as after rig_open, without the verifier's second. */
+void rig_reset(struct rig *rig);
+
 /* The limit from now on, by the other generation, as a reload would. 0 or -errno. */
 int rig_set(struct rig *rig, const struct rig_limit *limit);
 

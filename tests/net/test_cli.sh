@@ -227,7 +227,9 @@ test_set() {
     expect_exit "a printed name is accepted: $field" 1 "field '$field': '?'" \
       weir set per-ip "$field=?"
   done
-  expect_exit "set with bytes that are no UTF-8" 1 "" weir set per-ip "rate=$(printf '\377')"
+  expect_exit "set with bytes that are no UTF-8" 1 "argument 2 is not UTF-8" \
+    weir set per-ip "rate=$(printf '\377')"
+  expect_exit "show with such bytes" 1 "argument 1 is not UTF-8" weir show "$(printf '\377')"
   weir set per-ip rate=1000pps >/dev/null
 }
 

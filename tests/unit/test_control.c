@@ -228,6 +228,32 @@ static void who_does_not_read_waits_for_himself_alone(void)
 	teardown();
 }
 
+/* Requests that pile up behind an answer that isn't ready yet: the loop rests meanwhile. */
+static void requests_that_pile_up_wait(void)
+{
+	const char *request = "{\"command\":\"echo\"}\n";
+	unsigned int sent = 0, got = 0;
+	char *first;
+	int fd;
+
+	setup();
+	fd = join();
+	say(fd, "{\"command\":\"later\"}\n");
+	while (sent < 100000 && say(fd, request) == (ssize_t)strlen(request))
+		sent++;
+	CU_ASSERT(sent > WEIR_CONTROL_REQUEST_MAX / strlen(request) && sent < 100000);
+	CU_ASSERT_EQUAL(handled, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(owed);
+	weir_control_reply(owed, json_integer(1));
+	first = line(fd);
+	CU_ASSERT(first && strstr(first, "\"result\":1"));
+	while (got < sent && line(fd))
+		got++;
+	CU_ASSERT_EQUAL(got, sent);
+	close(fd);
+	teardown();
+}
+
 static void long_answer_comes_in_parts_as_it_is_read(void)
 {
 	unsigned int unread;
@@ -303,6 +329,6 @@ WEIR_TESTS("control", TEST(answers_each_line_in_order),
 	   TEST(half_open_client_still_gets_its_answer), TEST(client_that_leaves_is_forgotten),
 	   TEST(end_of_the_server_ends_everybody), TEST(last_answer_is_sent_before_the_end),
 	   TEST(idle_client_is_sent_away_but_not_one_that_waits),
-	   TEST(who_does_not_read_waits_for_himself_alone),
+	   TEST(who_does_not_read_waits_for_himself_alone), TEST(requests_that_pile_up_wait),
 	   TEST(long_answer_comes_in_parts_as_it_is_read),
 	   TEST(slow_subscriber_misses_some_and_memory_is_bounded), TEST(client_too_many_is_told))

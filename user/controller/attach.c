@@ -280,6 +280,10 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 	char why[200];
 
 	status->reason[0] = '\0';
+	if (code && weir_kernel_refused())
+		return weir_error_set(err, code,
+				      "interface %s: this kernel's verifier refuses weir's program: %s",
+				      status->name, weir_kernel_words());
 	if (code && !generic) {
 		why_not_native(status, code, why, sizeof(why));
 		if (!may_try_generic(status, code))

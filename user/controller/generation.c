@@ -30,8 +30,8 @@ int weir_generation_open(struct weir_generation *generation, struct weir_datapla
 		LIBBPF_OPTS(bpf_map_create_opts, options,
 			    .inner_map_fd = (uint32_t)generation->inner_fd);
 
-		generation->outer_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "weir_waits", 4,
-						      4, 1, &options);
+		generation->outer_fd =
+			bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "weir_waits", 4, 4, 1, &options);
 	}
 	code = generation->outer_fd < 0 ? -errno : weir_generation_wait(generation);
 	if (!code)
