@@ -13,9 +13,6 @@ static __always_inline int weir_parse_xdp(struct xdp_md *ctx, struct weir_contex
 	return weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
 }
 
-/* Where all frames are shorter, each lies in one buffer, and asking costs nothing. */
-#define WEIR_BUFFER_BYTES 3072
-
 static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 {
 	uint32_t number = bpf_get_smp_processor_id();

@@ -138,8 +138,11 @@ _Static_assert(offsetof(struct weir_limit, bucket) == 40, "no hidden padding");
 /*
  * ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is
  * the longest frame of the wire (MTU and link header, VLAN tags included): what the stack hands
- * to generic XDP above that is several packets in one, and is counted as so many. 0: don't.
+ * to generic XDP above that is several packets in one, and is counted as so many. 0: a frame is
+ * a packet, and lies in one buffer; WEIR_FRAME_ANY: a packet, maybe in several buffers.
  */
+#define WEIR_FRAME_ANY UINT32_MAX
+#define WEIR_BUFFER_BYTES 3072 /* frames that are shorter lie in one buffer */
 #define WEIR_INTERFACE_LINES 1024
 struct weir_interface_line {
 	uint32_t ifindex[2];
