@@ -173,13 +173,13 @@ test_made_again() {
   or_give_up lab_make_link
   or_give_up lab_make_addresses 4
   check "made again, it is taken" wait_for 10 shown_is attached native
-  check "by its new index" shown_is ifindex "$(cat_index)"
+  check "by its new index" shown_is ifindex "$(link_index)"
   check "the counts are kept" test "$(total refused)" -ge "$before"
   expect_limited "and it is limited"
   end_weir
 }
 
-cat_index() {
+link_index() {
   ip -n "$LAB_NS_S" -j link show "$LAB_IF_S" | jq '.[0].ifindex'
 }
 
@@ -202,20 +202,44 @@ test_netns_exec() {
   export WEIR_PINS=$pins
 }
 
-# Without the right to raise RLIMIT_MEMLOCK, which older kernels want and this one doesn't.
-test_capabilities() {
+# as_user COMMAND...: in the server's namespace, no root, three capabilities, and no right to
+# raise RLIMIT_MEMLOCK, which older kernels want and this one doesn't.
+as_user() {
   local caps=-all,+bpf,+net_admin,+perfmon
 
-  spawn weir s prlimit --memlock=65536:65536 setpriv --reuid 65534 --regid 65534 --clear-groups \
-    --inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" \
-    "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/user/overrides.json" \
-    --pins "$LAB_DIR/bpf/user/weir" --socket "$LAB_DIR/user/weir.sock"
+  in_ns s timeout 30 prlimit --memlock=65536:65536 setpriv --reuid 65534 --regid 65534 \
+    --clear-groups --inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" "$@"
+}
+
+start_as_user() {
+  as_user "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/user/overrides.json" \
+    >"$LAB_DIR/weir.out" 2>"$LAB_DIR/weir.err" &
+  LAB_PID[weir]=$!
   wait_for 20 weir_ready_or_ended
-  expect_equal "with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON alone" \
-    "$(json '.interfaces[0].attached' show --socket "$LAB_DIR/user/weir.sock")" native
-  check "a detach too" weir stop --detach --socket "$LAB_DIR/user/weir.sock"
+}
+
+test_capabilities() {
+  local before id code=0
+
+  export WEIR_PINS=$LAB_DIR/bpf/user/weir WEIR_SOCKET=$LAB_DIR/user/weir.sock
+  start_as_user
+  expect_equal "with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON alone" "$(shown attached)" native
+  expect_limited "it limits"
+  before=$(total refused)
+  id=$(xdp_id)
+  sleep 1.2 # a look
+  check "its own program is no stranger's" shown_is attached native
+  as_user "$WEIR" stop >/dev/null || fail "stop" "exit $?"
   await weir
-  expect_equal "the program is off" "$(xdp_id)" 0
+  start_as_user
+  expect_equal "a second start adopts what is there" \
+    "$(shown attached) $(total refused)" "native $before"
+  check "and replaces the program" test "$(xdp_id)" != "$id"
+  as_user "$WEIR" stop >/dev/null || fail "stop" "exit $?"
+  await weir
+  as_user "$WEIR" stop --detach >/dev/null || code=$?
+  expect_equal "a detach without a controller" "$code $(xdp_id)" "0 0"
+  check "leaves no pins" test ! -e "$WEIR_PINS"
 }
 
 # A folder of that user's, in files and among the pins.

@@ -23,7 +23,8 @@ expect_limited() {
 }
 
 sum_udp() {
-  last sink "[.per_source | to_entries[] | select(.key | startswith(\"$1\")) | .value.udp] | add // 0"
+  last sink "[.per_source | to_entries[] | select(.key | startswith(\"$1\")) | .value.udp] |
+    add // 0"
 }
 
 # Two sources over the limit (one of them with flows on every CPU), one IPv6 /64 that changes

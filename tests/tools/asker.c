@@ -17,7 +17,8 @@
 
 static const char usage[] =
 	"usage: asker --socket PATH --seconds S --rate N --line JSON [--line JSON ...]\n"
-	"Prints one line of JSON at the end: asked, refused, the slowest answer in microseconds and\n"
+	"Prints one line of JSON at the end: asked, refused, the slowest answer in microseconds "
+	"and\n"
 	"the last answer.\n";
 
 static struct {
@@ -78,8 +79,9 @@ static void read_answer(int fd)
 			continue;
 		if (n <= 0)
 			die(TOOL_SYSTEM, "no answer to request %" PRIu64 ": %s", asker.asked,
-			    n ? strerror(errno) : used == sizeof(asker.answer) ? "it is too long" :
-										 "the socket was closed");
+			    n				   ? strerror(errno)
+			    : used == sizeof(asker.answer) ? "it is too long"
+							   : "the socket was closed");
 		used += (size_t)n;
 	}
 	asker.answer[used - 1] = '\0';
@@ -115,8 +117,7 @@ int main(int argc, char **argv)
 		uint64_t due = start + next * NS_PER_SEC / asker.rate;
 		struct timespec until = { (time_t)(due / NS_PER_SEC), (long)(due % NS_PER_SEC) };
 
-		if (due >= start + asker.duration_ns ||
-		    tool_now_ns() >= start + asker.duration_ns)
+		if (due >= start + asker.duration_ns || tool_now_ns() >= start + asker.duration_ns)
 			break;
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 		ask(fd, asker.lines[next % asker.line_count]);
