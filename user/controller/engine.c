@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "controller/engine_internal.h"
@@ -251,14 +250,6 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 
 /* ---- life ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * WEIR_NS_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 int weir_engine_reload(struct weir_engine *engine, struct weir_error *err)
 {
 	struct weir_policy *policy = NULL;
@@ -313,7 +304,7 @@ int weir_engine_set(struct weir_engine *engine, const char *name,
 	weir_compile_label(&before, &label_before);
 	weir_compile_label(limit, &label);
 	weir_generation_set(&engine->generation, (uint32_t)(limit - engine->policy->limits), &next,
-			    &label, now_ns());
+			    &label);
 	say_set(engine, name, changes, count, label_before.setting);
 	return 0;
 }
@@ -323,7 +314,6 @@ void weir_engine_tick(struct weir_engine *engine)
 	char buffer[8192];
 	bool news = false;
 
-	weir_generation_settle(&engine->generation, now_ns());
 	/* -1 with ENOBUFS: something was left out, which is news too. */
 	while (recv(engine->netlink_fd, buffer, sizeof(buffer), 0) >= 0 || errno == ENOBUFS)
 		news = true;

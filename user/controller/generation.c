@@ -195,77 +195,22 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
 	       sizeof(compiled->ports));
 	STORE(dataplane->board->active.generation, idle);
 	settle_labels(generation, compiled);
-	memset(generation->growth, 0, sizeof(generation->growth));
 	weir_generation_wait(generation);
 	clear_prefixes(generation, !idle);
 	return 0;
 }
 
-/* ---- set ---- */
-
-/* Room for one packet at the least: of bytes, for the largest. */
-#define GROWTH_BYTES_MIN 65536
-
-static uint64_t least_burst(const struct weir_limit *next)
-{
-	uint64_t cost = weir_bucket_cost(&next->bucket,
-					 next->flags & WEIR_LIMIT_BYTES ? GROWTH_BYTES_MIN : 1);
-
-	return cost < next->bucket.burst_ticks ? cost : next->bucket.burst_ticks;
-}
-
-/* What burst_ticks a changed bucket may have now. */
-static uint64_t grow(struct weir_growth *growth, const struct weir_limit *next, uint64_t now_ns)
-{
-	uint64_t wanted = next->bucket.burst_ticks, held = growth->burst_ticks;
-	bool recent = growth->changed_ns && now_ns - growth->changed_ns < WEIR_GROWTH_NS;
-
-	growth->wanted_ticks = 0;
-	/* Those look at no bucket, so they cut nobody's debt. */
-	if (next->flags & (WEIR_LIMIT_BLOCK | WEIR_LIMIT_UNLIMITED))
-		return wanted;
-	if (held < least_burst(next))
-		held = least_burst(next);
-	growth->changed_ns = now_ns;
-	growth->burst_ticks = wanted;
-	if (!recent || wanted <= held)
-		return wanted;
-	growth->burst_ticks = held;
-	growth->wanted_ticks = wanted;
-	return held;
-}
-
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
-			 const struct weir_limit *next, const struct weir_label *label,
-			 uint64_t now_ns)
+			 const struct weir_limit *next, const struct weir_label *label)
 {
 	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
-	struct weir_limit made = *next;
 
-	if (made.kind == WEIR_KIND_BUCKET)
-		made.bucket.burst_ticks = grow(&generation->growth[limit], next, now_ns);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
-		STORE(live->words[i], made.words[i]);
+		STORE(live->words[i], next->words[i]);
 	STORE(live->ban_ticks, next->ban_ticks);
 	STORE(live->ban_window_ticks, next->ban_window_ticks);
 	STORE(live->ban_after, next->ban_after);
 	STORE(live->flags, next->flags);
 	STORE(live->revision, live->revision + 1);
 	generation->dataplane->labels[live->slot] = *label;
-}
-
-void weir_generation_settle(struct weir_generation *generation, uint64_t now_ns)
-{
-	struct weir_limit *limits = limits_of(generation, active_of(generation));
-
-	for (size_t i = 0; i < WEIR_LIMITS_MAX; i++) {
-		struct weir_growth *growth = &generation->growth[i];
-
-		if (!growth->wanted_ticks || now_ns - growth->changed_ns < WEIR_GROWTH_NS)
-			continue;
-		growth->burst_ticks = growth->wanted_ticks;
-		growth->wanted_ticks = 0;
-		STORE(limits[i].bucket.burst_ticks, growth->burst_ticks);
-		STORE(limits[i].revision, limits[i].revision + 1);
-	}
 }

@@ -9,18 +9,10 @@
 #include "controller/compile.h"
 #include "controller/dataplane.h"
 
-/* What weir_generation_set knows of a bucket's earlier changes. */
-struct weir_growth {
-	uint64_t changed_ns;   /* the latest; 0: none since the policy came into force */
-	uint64_t burst_ticks;  /* in force, also before `block` or `unlimited` */
-	uint64_t wanted_ticks; /* what it is to grow to; 0: nothing waits */
-};
-
 struct weir_generation {
 	struct weir_dataplane *dataplane;
 	int outer_fd;  /* for weir_generation_wait */
 	int inner_fd;
-	struct weir_growth growth[WEIR_LIMITS_MAX]; /* by index */
 };
 
 /* Waits for the packets under way, of a switch that a killed engine may just have made. */
@@ -45,22 +37,9 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
  * tat - now <= burst of the new limit holds throughout, so nothing is refilled: the charges of
  * all packets add up to no more than the time that passed and one new burst. The alternative,
  * a switch of generations with its wait, takes 10 ms and more a change (measured).
- *
- * That one new burst is had whenever burst * T grows: by a larger burst, or by a lower rate, since
- * an empty bucket's debt was cut to the old burst * T. Said a thousand times a second, up and down,
- * it would be had a thousand times. So a growth within WEIR_GROWTH_NS of an earlier change waits
- * until there was none for that long (weir_generation_settle); rates, smaller bursts, `block` and
- * `unlimited` always act at once.
- *
- * @now_ns on any clock that does not go back
  */
-#define WEIR_GROWTH_NS 1000000000ULL
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
-			 const struct weir_limit *next, const struct weir_label *label,
-			 uint64_t now_ns);
-
-/* Bursts that waited long enough grow. To be called about once a second, same clock. */
-void weir_generation_settle(struct weir_generation *generation, uint64_t now_ns);
+			 const struct weir_limit *next, const struct weir_label *label);
 
 /*
  * Returns when every program run that had begun before is over. Storing a map into a map of
