@@ -146,7 +146,7 @@ static inline uint32_t weir_set_room(const struct weir_set *set, uint64_t now_ti
 	uint64_t way = 0, earliest = weir_once(set->state[0]);
 	uint64_t free = weir_neutral(earliest, now_ticks);
 
-	WEIR_UNROLL
+	WEIR_ROLLED
 	for (uint32_t i = 1; i < WEIR_WAYS; i++) {
 		uint64_t state = weir_once(set->state[i]), mask = 0 - weir_neutral(state + 1, earliest);
 

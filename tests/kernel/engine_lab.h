@@ -113,9 +113,24 @@ static inline int lab_begin(struct weir_engine **engine, struct weir_error *err)
 	return code;
 }
 
+/* Also at the exit, whatever a failed test left. */
+static inline void lab_close(void)
+{
+	struct weir_error err;
+
+	weir_engine_detach_pins(lab.pins, &err);
+	lab_run("rm -rf %s %s-new %s", lab.pins, lab.pins, lab.folder);
+	lab_run("ip link del w0");
+}
+
 /* A clean place for a test: a new namespace, so what a failed one left is gone with the old. */
 static inline void lab_open(void)
 {
+	static bool once;
+
+	if (!once)
+		atexit(lab_close);
+	once = true;
 	lab.log[0] = '\0';
 	lab.keys = 1024;
 	snprintf(lab.folder, sizeof(lab.folder), "/tmp/weir-test-%d", getpid());
@@ -128,15 +143,6 @@ static inline void lab_open(void)
 	    lab_run("ip link add w0 type veth peer name w1") || lab_run("ip link set w0 up") ||
 	    lab_run("ip link set w1 up"))
 		abort();
-}
-
-static inline void lab_close(void)
-{
-	struct weir_error err;
-
-	weir_engine_detach_pins(lab.pins, &err);
-	lab_run("rm -rf %s %s-new %s", lab.pins, lab.pins, lab.folder);
-	lab_run("ip link del w0");
 }
 
 static inline bool lab_has_pins(void)

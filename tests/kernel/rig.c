@@ -37,12 +37,14 @@ static void open_driver(struct rig *rig, const struct weir_shape *shape)
 		errx(2, "can't open the driver: %s", strerror(errno));
 	bpf_map__set_max_entries(rig->driver->maps.drive_cpus, shape->cpus);
 	bpf_map__set_max_entries(rig->driver->maps.drive_verdicts, shape->cpus * DRIVE_SOURCES);
+	bpf_map__set_max_entries(rig->driver->maps.drive_log, shape->cpus * DRIVE_LOG);
 	if (drive_bpf__load(rig->driver))
 		errx(2, "can't load the driver: %s (is this root?)", strerror(errno));
 	rig->program_fd = bpf_program__fd(rig->driver->progs.drive_xdp);
 	rig->now_ns = &rig->driver->bss->weir_injected_now_ns;
 	rig->drive = map_memory(rig->driver->maps.drive_cpus);
 	rig->verdicts = map_memory(rig->driver->maps.drive_verdicts);
+	rig->log = map_memory(rig->driver->maps.drive_log);
 }
 
 static void open_weir(struct rig *rig, const struct weir_shape *shape)
@@ -79,6 +81,7 @@ void rig_close(struct rig *rig)
 	if (rig->driver) {
 		unmap_memory(rig->drive, rig->driver->maps.drive_cpus);
 		unmap_memory(rig->verdicts, rig->driver->maps.drive_verdicts);
+		unmap_memory(rig->log, rig->driver->maps.drive_log);
 		drive_bpf__destroy(rig->driver);
 	}
 	weir_test_bpf__destroy(rig->weir);
@@ -125,7 +128,13 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 	if (err)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
+	weir_dataplane_remember(&rig->plane,
+				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX]);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
+	if (!spec->long_way)
+		head.plain[WEIR_HOOK_XDP] =
+			weir_policy_plain(&head, &rig->plane.board->limits[next * WEIR_LIMITS_MAX],
+					  WEIR_HOOK_XDP);
 	rig->plane.board->policy[next] = head;
 	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);
 	return 0;

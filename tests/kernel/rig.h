@@ -27,6 +27,7 @@ struct rig {
 	/* RIG_DRIVE only */
 	struct drive_cpu *drive;	/* [cpu] */
 	struct drive_verdict *verdicts; /* [cpu][DRIVE_SOURCES] */
+	uint64_t *log;			/* [cpu][DRIVE_LOG] */
 };
 
 struct rig_limit {
@@ -35,6 +36,7 @@ struct rig_limit {
 	uint8_t flags;	    /* enum weir_limit_flag */
 	uint8_t key;	    /* enum weir_key_part; /32 and /64 */
 	uint64_t salt;
+	bool long_way; /* not the short one of bpf/plain.bpf.h, which is for such limits */
 };
 
 /*

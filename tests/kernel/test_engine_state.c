@@ -197,6 +197,39 @@ static void B1_B5_set_acts_and_refills_nothing(void)
 	lab_close();
 }
 
+/* B1 in the middle of a flood: sets as fast as they go, between two prices of the same depth. */
+static void B1_sets_under_a_flood_refill_nothing(void)
+{
+	const struct weir_policy_change slow[] = { { "rate", "10/d" }, { "burst", "10" } };
+	const struct weir_policy_change fast[] = { { "rate", "20/d" }, { "burst", "20" } };
+	struct weir_engine *engine;
+	struct weir_totals totals;
+	struct weir_error err;
+	int sets = 0, status;
+	pid_t child;
+
+	lab_open();
+	lab_config(W0, TEN_A_DAY);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	child = fork();
+	if (!child) {
+		lab_send(50000, 1, 53);
+		_exit(0);
+	}
+	while (!waitpid(child, &status, WNOHANG)) {
+		CU_ASSERT_EQUAL(
+			weir_engine_set(engine, "per-ip", sets % 2 ? slow : fast, 2, false, &err),
+			0);
+		sets++;
+	}
+	totals = lab_await(engine, 0, 50000);
+	CU_ASSERT(sets > 100);
+	CU_ASSERT(totals.refused_packets > 40000);
+	CU_ASSERT(totals.passed_packets >= 10 && totals.passed_packets <= 20);
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
 static void refused_set_changes_nothing(void)
 {
 	struct weir_policy_change changes[] = { { "burst", "400000" }, { "rate", "1/d" } };
@@ -331,6 +364,7 @@ WEIR_TESTS("engine_state", TEST(B2_B4_counts_and_state_outlive_reloads),
 	   TEST(a_slot_given_to_another_starts_from_zero),
 	   TEST(B6_pins_of_another_version_are_refused), TEST(B6_pins_of_another_size_are_refused),
 	   TEST(another_ledger_size_waits_for_a_detach), TEST(B12_refused_reload_changes_nothing),
-	   TEST(B1_B5_set_acts_and_refills_nothing), TEST(refused_set_changes_nothing),
-	   TEST(set_lasts_only_if_saved), TEST(overrides_that_are_none_are_refused),
-	   TEST(pins_elsewhere_are_refused), TEST(A15_a_missing_bpffs_is_mounted))
+	   TEST(B1_B5_set_acts_and_refills_nothing), TEST(B1_sets_under_a_flood_refill_nothing),
+	   TEST(refused_set_changes_nothing), TEST(set_lasts_only_if_saved),
+	   TEST(overrides_that_are_none_are_refused), TEST(pins_elsewhere_are_refused),
+	   TEST(A15_a_missing_bpffs_is_mounted))

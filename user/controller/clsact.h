@@ -13,5 +13,4 @@ int weir_clsact_ensure(const char *pins, uint32_t board_id,
 		       struct weir_error *err);
 
 /* Ours off the hook, and the qdisc if we made it and no filter is left at either hook. */
-void weir_clsact_remove(const char *pins, uint32_t board_id, uint32_t ifindex,
-			enum weir_hook hook);
+void weir_clsact_remove(const char *pins, uint32_t board_id, uint32_t ifindex, enum weir_hook hook);

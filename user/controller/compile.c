@@ -234,6 +234,9 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 		weir_compiled_free(compiled);
 		return code;
 	}
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		compiled->head.plain[hook] =
+			weir_policy_plain(&compiled->head, compiled->limits, (enum weir_hook)hook);
 	*out = compiled;
 	return 0;
 }

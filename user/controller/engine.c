@@ -174,8 +174,8 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 	weir_programs_recall(engine->pins);
 	engine->xdp = (struct weir_xdp){
 		.load = &engine->load,
-		.board_id = weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj,
-								 ".data.board")),
+		.board_id =
+			weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj, ".data.board")),
 	};
 	engine->tc = (struct weir_tc){ .load = &engine->load, .board_id = engine->xdp.board_id };
 	return weir_generation_open(&engine->generation, &engine->dataplane, err);

@@ -192,7 +192,9 @@ static json_t *ledger_state(json_t *made, const struct weir_view *view,
 		state = 0;
 	made = weir_report_add(made, "in_ledger", json_boolean(found.set));
 	made = weir_report_add(made, "room", json_boolean(found.set || found.room));
-	passed = limit->kind == WEIR_KIND_PERIOD ? counts.passed & 0xffffffff : counts.passed;
+	passed = limit->kind == WEIR_KIND_PERIOD ? counts.passed & 0xffffffff :
+		 limit->kind == WEIR_KIND_BUCKET ? weir_passed_count(counts.passed) :
+						   counts.passed;
 	made = weir_report_add(made, "admitted", json_integer((json_int_t)passed));
 	made = weir_report_add(made, "refused", json_integer((json_int_t)counts.refused));
 	return standing(made, limit, state, counts.passed, now_ticks);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "weir/place.h"
+
 #define RADIX_BITS 11
 #define RADIX_MASK ((1U << RADIX_BITS) - 1)
 
@@ -287,6 +289,8 @@ static bool count(struct weir_scan *scan, uint32_t place, struct weir_top_entry 
 		return false;
 	total->passed = weir_once(set->counts[way].passed);
 	/* The upper half is the period's mark: include/weir/place.h. */
+	if (limit->kind == WEIR_KIND_BUCKET)
+		total->passed = weir_passed_count(total->passed);
 	if (limit->kind == WEIR_KIND_PERIOD)
 		total->passed &= 0xffffffff;
 	total->refused = place_refused(scan, &set->counts[way], place, total->tag);
