@@ -187,7 +187,7 @@ static __always_inline int weir_ring_push(const struct weir_words *at,
 	/* Whoever was held up for a whole turn of the ring has looked at other events' stamps. */
 	if (weir_once(at->counts->passed) != events)
 		return WEIR_AGAIN;
-	if (old && old >= last) {
+	if (old >= last && !weir_sliding_open(&limit->sliding, old, now_ticks)) {
 		weir_swap(&at->counts->passed, events, events + 1);
 		return WEIR_AGAIN;
 	}

@@ -43,9 +43,9 @@ static inline struct weir_period_state weir_period_unpack(uint64_t end, uint64_t
 /*
  * Sliding. Event number e is stored at ring[e mod capacity], capacity being a power of two.
  * Event number `events` may come when event `events - quota` has left the window. A taker
- * claims by compare-and-swap of the slot, then moves the head on. A slot that is already newer
- * than the newest known event shows a head that lags behind: whoever sees it moves it on.
- * (Where all stamps are equal that can't be told, and then moving on changes nothing.)
+ * claims by compare-and-swap of the slot, then moves the head on. A slot that is not older than
+ * the newest known event, and still in the window, shows a head that lags behind: whoever sees
+ * it moves it on. (Out of the window it may be that all stamps are of one instant.)
  */
 static inline uint64_t weir_ring_index(uint64_t event, uint32_t capacity)
 {
