@@ -20,7 +20,7 @@ static __always_inline bool weir_begin(struct weir_context *context, const struc
 
 	switch (limit->kind) {
 	case WEIR_KIND_BUCKET:
-		begin->passed = context->packet.packets;
+		begin->passed = weir_passed_word(limit->revision, context->packet.packets);
 		return weir_bucket_step(0, &limit->bucket, now_ticks, cost, &begin->state);
 	case WEIR_KIND_PERIOD:
 		begin->state = weir_period_ending(&limit->period, now_ticks);
@@ -129,6 +129,8 @@ static __always_inline int weir_limiter_at(const struct weir_words *at,
 
 	switch (limit->kind) {
 	case WEIR_KIND_BUCKET:
+		if (weir_bucket_is_old(at, limit))
+			return weir_bucket_convert(at, limit, context->now_ticks);
 		return weir_bucket_at(at, limit, context->now_ticks, charge, seen);
 	case WEIR_KIND_PERIOD:
 		return weir_period_at(at, limit, context->now_ticks, charge, seen);
@@ -368,7 +370,7 @@ static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_
 		if (charge->mode == WEIR_TAKE && weir_lease_is_over(lease, limit, context->now_ticks))
 			weir_lease_return(context, lease);
 	}
-	answer = weir_take_now(context, limit);
+	answer = weir_take_once(context);
 	if (answer == WEIR_AGAIN && shared)
 		answer = weir_lease_take(context, limit, lease);
 	if (answer >= WEIR_AGAIN)

@@ -2,12 +2,16 @@
 /* What each hook knows of a packet, and how it says no. Included by entry points only. */
 #pragma once
 
+#include "plain.bpf.h"
 #include "process.bpf.h"
 
-static __always_inline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
+/* A function of its own, so that the verifier walks the parser's branches once. */
+__noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
+	if (!context)
+		return WEIR_MALFORMED;
 	context->packet.bytes = (long)end - (long)data;
 	context->packet.packets = 1;
 	return weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
@@ -18,11 +22,15 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 	uint32_t number = bpf_get_smp_processor_id();
 	struct weir_cpu *cpu = weir_cpu_at(number);
 	struct weir_context *context;
+	enum weir_plain plain;
 	uint32_t frame_bytes;
 	int parsed;
 
 	if (!cpu)
 		return XDP_PASS;
+	plain = weir_plain_verdict(ctx, cpu, number);
+	if (plain != WEIR_PLAIN_NOT)
+		return plain == WEIR_PLAIN_PASSED ? XDP_PASS : XDP_DROP;
 	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
 	parsed = weir_parse_xdp(ctx, context);
 	frame_bytes = weir_find_interface(context);

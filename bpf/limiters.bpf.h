@@ -45,6 +45,54 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 	return WEIR_REFUSED;
 }
 
+/* The TAT in the present revision of a limit that leaves the tokens as they are. */
+static __always_inline uint64_t weir_bucket_converted(const struct weir_limit *limit, uint64_t tat,
+						      uint16_t revision, uint64_t now_ticks)
+{
+	const struct weir_bucket_conf *conf = &limit->bucket;
+	const struct weir_past *past;
+	uint64_t owed = tat - now_ticks, tokens = 0;
+
+	if (tat <= now_ticks)
+		return tat;
+	past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
+			       [revision & (WEIR_PAST_REVISIONS - 1)];
+	if ((uint16_t)past->revision == revision && owed < past->burst_ticks)
+		tokens = weir_ticks_convert(past->burst_ticks - owed, past->cost_mantissa,
+					    past->cost_exponent, conf->cost_mantissa,
+					    (int)conf->cost_left - (int)conf->cost_right,
+					    conf->burst_ticks);
+	return now_ticks + conf->burst_ticks - tokens;
+}
+
+/*
+ * The first packet of a key after its limit was changed. The place is busy meanwhile, so that
+ * the state and what it is counted in change as one. Always WEIR_AGAIN.
+ */
+static __always_inline int weir_bucket_convert(const struct weir_words *at,
+					       const struct weir_limit *limit, uint64_t now_ticks)
+{
+	uint64_t word;
+
+	if (weir_swap(at->state, at->read, WEIR_STATE_BUSY) != at->read)
+		return WEIR_AGAIN;
+	word = weir_once(at->counts->passed);
+	weir_swap(&at->counts->passed, word,
+		  weir_passed_word(limit->revision, weir_passed_count(word)));
+	weir_once(*at->state) =
+		weir_bucket_converted(limit, at->read, weir_passed_revision(word), now_ticks);
+	return WEIR_AGAIN;
+}
+
+/* Whether the state is counted in an older revision than the packet knows. */
+static __always_inline bool weir_bucket_is_old(const struct weir_words *at,
+					       const struct weir_limit *limit)
+{
+	uint16_t revision = weir_passed_revision(weir_once(at->counts->passed));
+
+	return (int16_t)((uint16_t)limit->revision - revision) > 0;
+}
+
 /* ---- period ---- */
 
 static __always_inline int weir_period_give_back(const struct weir_words *at, uint64_t cost)

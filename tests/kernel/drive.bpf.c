@@ -3,6 +3,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stdint.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -14,7 +15,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define SOURCE_AT 26 /* of an untagged IPv4 frame */
 
-WEIR_ARRAY(drive_cpus, struct drive_cpu, 1); /* set at load: [cpu] */
+WEIR_ARRAY(drive_cpus, struct drive_cpu, 1);			 /* set at load: [cpu] */
 WEIR_ARRAY(drive_verdicts, struct drive_verdict, DRIVE_SOURCES); /* set at load: [cpu][source] */
 
 WEIR_ARRAY(drive_log, uint64_t, DRIVE_LOG); /* set at load: [cpu][DRIVE_LOG] */

@@ -52,6 +52,8 @@ static void open_weir(struct rig *rig, const struct weir_shape *shape)
 	rig->weir = weir_test_bpf__open();
 	if (!rig->weir || weir_dataplane_prepare(rig->weir->obj, shape))
 		errx(2, "can't open weir's programs: %s", strerror(errno));
+	bpf_program__set_autoload(rig->weir->progs.weir_ingress, false);
+	bpf_program__set_autoload(rig->weir->progs.weir_egress, false);
 	if (weir_test_bpf__load(rig->weir))
 		errx(2, "can't load weir's programs: %s (is this root?)", strerror(errno));
 	rig->program_fd = bpf_program__fd(rig->weir->progs.weir_xdp);
@@ -86,6 +88,23 @@ void rig_close(struct rig *rig)
 	*rig = (struct rig){ 0 };
 }
 
+static void empty(const struct rig *rig, const char *name)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object_of(rig), name);
+	void *at = map_memory(map);
+
+	memset(at, 0, (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
+	unmap_memory(at, map);
+}
+
+void rig_reset(struct rig *rig)
+{
+	empty(rig, "weir_ledger");
+	empty(rig, "weir_front");
+	empty(rig, "weir_cpus");
+	*rig->now_ns = RIG_START_NS;
+}
+
 int rig_map_fd(const struct rig *rig, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(object_of(rig), name);
@@ -109,7 +128,13 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 	if (err)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
+	weir_dataplane_remember(&rig->plane,
+				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX]);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
+	if (!spec->long_way)
+		head.plain[WEIR_HOOK_XDP] =
+			weir_policy_plain(&head, &rig->plane.board->limits[next * WEIR_LIMITS_MAX],
+					  WEIR_HOOK_XDP);
 	rig->plane.board->policy[next] = head;
 	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);
 	return 0;
