@@ -46,7 +46,7 @@ static __always_inline int weir_plain_take(const struct weir_plain_packet *packe
 	}
 	if (way >= WEIR_WAYS)
 		return WEIR_AGAIN;
-	way &= WEIR_WAYS - 1;
+	way = weir_way_index(way);
 	tat = weir_once(set->state[way]);
 	if (tat == WEIR_STATE_BUSY || !weir_set_holds(set, way, packet->tag))
 		return WEIR_AGAIN;

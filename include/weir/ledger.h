@@ -99,6 +99,16 @@ static inline uint64_t weir_neutral(uint64_t state, uint64_t now_ticks)
 	return before;
 }
 
+/*
+ * A way that was found, as an index. The compiler would leave the mask out where it has compared
+ * the way before, and verifiers up to 6.1 don't see that the compared copy is the same.
+ */
+static inline uint32_t weir_way_index(uint32_t way)
+{
+	__asm__ volatile("" : "+r"(way));
+	return way & (WEIR_WAYS - 1);
+}
+
 /* Brings all lines of a set on their way together, so that their misses overlap. */
 static inline void weir_set_touch(const struct weir_set *set)
 {
@@ -184,7 +194,7 @@ static inline void weir_ledger_choose(struct weir_place *place, struct weir_set 
 /* Makes a chosen place ours: false if somebody was faster. Nobody else touches it after. */
 static inline bool weir_ledger_reserve(const struct weir_place *place, uint64_t now_ticks)
 {
-	uint64_t *state = &place->set->state[place->way & (WEIR_WAYS - 1)];
+	uint64_t *state = &place->set->state[weir_way_index(place->way)];
 	uint64_t old = weir_once(*state);
 
 	return weir_neutral(old, now_ticks) && weir_swap(state, old, WEIR_STATE_BUSY) == old;
