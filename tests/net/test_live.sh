@@ -27,12 +27,13 @@ set_and_look() {
 }
 
 # expect_rate NAME RATE [EXTRA]: what was admitted in `span` is what the rate grants to each
-# source, and at most EXTRA packets more.
+# source, and at most EXTRA packets more. On a busy machine a look's instant and its counts are up
+# to 30 ms apart, and the flood may stall for longer than the burst lasts.
 expect_rate() {
   expect_between "$1" $((admitted2 - admitted)) \
-    "$(awk -v r="$2" -v n="$sources" -v t="$span" 'BEGIN { print 0.98 * r * n * t - n }')" \
+    "$(awk -v r="$2" -v n="$sources" -v t="$span" 'BEGIN { print 0.93 * r * n * t - n }')" \
     "$(awk -v r="$2" -v n="$sources" -v t="$span" -v x="${3:-0}" \
-      'BEGIN { print 1.02 * r * n * t + n + x }')"
+      'BEGIN { print 1.02 * r * n * (t + 0.03) + n + x }')"
 }
 
 test_set_acts() {
