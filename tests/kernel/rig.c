@@ -141,7 +141,8 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
 	weir_dataplane_remember(&rig->plane,
-				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX]);
+				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX],
+				*rig->now_ns);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
 	if (!spec->long_way)
 		head.plain[WEIR_HOOK_XDP] =
