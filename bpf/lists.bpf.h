@@ -32,6 +32,18 @@ WEIR_LIST(weir_allow6, struct weir_list6_key);
 WEIR_LIST(weir_deny4, struct weir_list4_key);
 WEIR_LIST(weir_deny6, struct weir_list6_key);
 
+/*
+ * User space's own, no program looks at it: the entries that were added live, with their own
+ * expiry, so that a controller that starts anew knows them. `table`: enum weir_trie.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4 * WEIR_LIST_MAX);
+	__type(key, struct weir_prefix_key);
+	__type(value, uint64_t);
+} weir_live SEC(".maps");
+
 static __always_inline bool weir_list_has(const struct weir_packet *packet, void *list4,
 					  void *list6, uint64_t now_ns)
 {

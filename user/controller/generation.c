@@ -158,8 +158,10 @@ static void begin_slots(const struct weir_generation *generation,
 
 		if (slot_in_force(generation, slot))
 			continue;
-		for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
+		for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++) {
 			dataplane->cpus[cpu].totals[slot] = (struct weir_totals){ 0 };
+			dataplane->cpus[cpu].leases[slot] = (struct weir_lease){ 0 };
+		}
 		dataplane->labels[slot] = compiled->labels[i];
 	}
 }
