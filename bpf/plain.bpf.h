@@ -32,13 +32,16 @@ struct weir_plain_packet {
 
 /* The packet's answer from the ledger; WEIR_AGAIN if it isn't that easy. */
 static __always_inline int weir_plain_take(const struct weir_plain_packet *packet,
-					   const struct weir_limit *limit, struct weir_set *set,
+					   const struct weir_limit *limit,
 					   struct weir_front_slot *slot)
 {
-	uint32_t index = weir_tag_first(packet->tag, weir_shape.sets);
-	uint32_t way = weir_set_find(set, packet->tag);
+	uint32_t index = weir_tag_first(packet->tag, weir_shape.sets), way;
+	struct weir_set *set = bpf_map_lookup_elem(&weir_ledger, &index);
 	uint64_t tat, next;
 
+	if (!set)
+		return WEIR_AGAIN;
+	way = weir_set_find(set, packet->tag);
 	if (way >= WEIR_WAYS) {
 		index = weir_tag_second(packet->tag, weir_shape.sets, &weir_shape.seeds);
 		set = bpf_map_lookup_elem(&weir_ledger, &index);
@@ -72,7 +75,7 @@ static __always_inline int weir_plain_take(const struct weir_plain_packet *packe
 static __always_inline int weir_plain_answer(struct weir_plain_packet *packet,
 					     const struct weir_limit *limit, uint64_t next_event_ns)
 {
-	uint32_t slot_key, set_key = weir_tag_first(packet->tag, weir_shape.sets);
+	uint32_t slot_key, set_key;
 	struct weir_front_slot *slot;
 	struct weir_set *set;
 	uint64_t now_ns;
@@ -81,12 +84,15 @@ static __always_inline int weir_plain_answer(struct weir_plain_packet *packet,
 	slot_key = packet->cpu * weir_shape.front_slots +
 		   weir_tag_slot(packet->tag, weir_shape.front_slots);
 	slot = bpf_map_lookup_elem(&weir_front, &slot_key);
-	set = bpf_map_lookup_elem(&weir_ledger, &set_key);
-	if (!slot || !set)
+	if (!slot)
 		return WEIR_AGAIN;
 	known = weir_front_holds(slot, packet->tag, limit->revision);
-	if (!known)
-		weir_set_touch(set);
+	if (!known) {
+		set_key = weir_tag_first(packet->tag, weir_shape.sets);
+		set = bpf_map_lookup_elem(&weir_ledger, &set_key);
+		if (set)
+			weir_set_touch(set);
+	}
 	now_ns = weir_now_ns();
 	packet->now_ticks = now_ns << WEIR_TICK_SHIFT;
 	packet->event_due = now_ns >= next_event_ns;
@@ -97,7 +103,7 @@ static __always_inline int weir_plain_answer(struct weir_plain_packet *packet,
 		slot->refused++;
 		return WEIR_REFUSED;
 	}
-	return weir_plain_take(packet, limit, set, slot);
+	return weir_plain_take(packet, limit, slot);
 }
 
 static __always_inline void weir_plain_count(struct weir_cpu *cpu, const struct weir_limit *limit,
