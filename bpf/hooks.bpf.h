@@ -34,15 +34,41 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
 	parsed = weir_parse_xdp(ctx, context);
 	frame_bytes = weir_find_interface(context);
-	if (frame_bytes > WEIR_BUFFER_BYTES)
+	if (frame_bytes) {
 		context->packet.bytes = bpf_xdp_get_buff_len(ctx);
-	if (frame_bytes && context->packet.bytes > frame_bytes)
-		weir_count_segments(&context->packet, frame_bytes);
+		if (context->packet.bytes > frame_bytes)
+			weir_count_segments(&context->packet, frame_bytes);
+	}
 	return weir_process(cpu, context, parsed) ? XDP_PASS : XDP_DROP;
 }
 
 /* What of an skb must lie in one piece to be read. */
 #define WEIR_PULL_BYTES 256
+
+#define WEIR_TAG_BYTES 4
+
+/* Whether the upper header was there to be read. */
+static __always_inline bool weir_upper_is_read(const struct weir_packet *packet)
+{
+	if (packet->protocol == WEIR_IP_TCP)
+		return packet->has & WEIR_HAS_TCP_FLAGS;
+	return packet->has & (WEIR_HAS_PORTS | WEIR_HAS_ICMP_TYPE);
+}
+
+/*
+ * Wire packets in an skb, and their bytes: the headers are there once, a tag in the metadata
+ * not at all. An skb from a guest may say how long its segments are but not how many.
+ */
+static __always_inline void weir_count_skb(struct weir_packet *packet, uint32_t length,
+					   uint32_t segments, uint32_t segment_bytes, bool tagged)
+{
+	if (!segments && segment_bytes && length > packet->header_bytes)
+		segments = (length - packet->header_bytes + segment_bytes - 1) / segment_bytes;
+	packet->packets = segments ? segments : 1;
+	packet->bytes = length + (packet->packets - 1) * packet->header_bytes;
+	if (tagged)
+		packet->bytes += packet->packets * WEIR_TAG_BYTES;
+}
 
 __noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)
 {
@@ -55,14 +81,12 @@ __noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *contex
 		return WEIR_MALFORMED;
 	packet = &context->packet;
 	parsed = weir_packet_parse(packet, (void *)(long)ctx->data, (void *)(long)ctx->data_end, vlan);
-	if (linear < ctx->len && linear < WEIR_PULL_BYTES &&
-	    !(packet->has & (WEIR_HAS_PORTS | WEIR_HAS_ICMP_TYPE))) {
+	if (linear < ctx->len && linear < WEIR_PULL_BYTES && !weir_upper_is_read(packet)) {
 		bpf_skb_pull_data(ctx, ctx->len < WEIR_PULL_BYTES ? ctx->len : WEIR_PULL_BYTES);
 		parsed = weir_packet_parse(packet, (void *)(long)ctx->data,
 					   (void *)(long)ctx->data_end, vlan);
 	}
-	packet->packets = ctx->gso_segs ? ctx->gso_segs : 1;
-	packet->bytes = ctx->len + (packet->packets - 1) * packet->header_bytes;
+	weir_count_skb(packet, ctx->len, ctx->gso_segs, ctx->gso_size, vlan != WEIR_NO_VLAN);
 	return parsed;
 }
 

@@ -138,9 +138,10 @@ _Static_assert(sizeof(struct weir_limit) == 128, "two cache lines");
 _Static_assert(offsetof(struct weir_limit, bucket) == 40, "no hidden padding");
 
 /*
- * ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is
- * the longest frame of the wire (MTU and link header, VLAN tags included): what the stack hands
- * to generic XDP above that is several packets in one, and is counted as so many. 0: don't.
+ * ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is the longest frame of
+ * the wire (MTU and link header, VLAN tags included): what the stack hands to generic XDP above
+ * that is several packets in one, and is counted as so many. 0 where a frame is always one
+ * packet in one buffer.
  */
 #define WEIR_INTERFACE_LINES 1024
 struct weir_interface_line {
@@ -161,6 +162,7 @@ struct weir_past {
 	int32_t cost_exponent;
 	uint32_t reserved;
 	uint64_t burst_ticks;
+	uint64_t until_ticks; /* when the next revision came */
 };
 
 /*

@@ -9,8 +9,9 @@
  *	sliding	events so far: the ring's head, and what makes an event's slot its own
  *	period	the open period's count, with a mark of the period that it belongs to
  *
- * So the period needs no lock: its end is moved by one compare-and-swap, its count by another
- * that only succeeds on the word that was read. A count that bears another period's mark is 0.
+ * So the period needs no lock: its count is moved by a compare-and-swap that only succeeds on
+ * the word that was read, its end with the place marked busy meanwhile. A count that bears
+ * another period's mark is 0.
  */
 #pragma once
 
@@ -24,8 +25,9 @@
  * Bucket. A TAT is time, so the same word means more tokens after the rate or the burst was
  * raised, and fewer after it was lowered: changing a limit back and forth would refill its
  * buckets each time. A place therefore says which revision of its limit the state is counted
- * in, and the first packet after a change converts it: the tokens stay what they were, but for
- * those beyond the new burst. A full bucket is as good as a fresh one and stays full.
+ * in, and the first packet after a change converts it: the tokens stay what they were at the
+ * change, but for those beyond the new burst, and from then on accrue at the new rate. A full
+ * bucket is as good as a fresh one and stays full.
  */
 #define WEIR_PASSED_BITS 48
 
@@ -94,9 +96,9 @@ static inline struct weir_period_state weir_period_unpack(uint64_t end, uint64_t
 /*
  * Sliding. Event number e is stored at ring[e mod capacity], capacity being a power of two.
  * Event number `events` may come when event `events - quota` has left the window. A taker
- * claims by compare-and-swap of the slot, then moves the head on. A slot that is already newer
- * than the newest known event shows a head that lags behind: whoever sees it moves it on.
- * (Where all stamps are equal that can't be told, and then moving on changes nothing.)
+ * claims by compare-and-swap of the slot, then moves the head on. The slot at the head holds an
+ * event older than the one that decides: where its stamp is still in the window, it was claimed
+ * already and the head lags behind; whoever sees it moves it on.
  */
 static inline uint64_t weir_ring_index(uint64_t event, uint32_t capacity)
 {

@@ -37,16 +37,22 @@ static void table_clear(struct weir_engine *engine, uint32_t ifindex)
 	}
 }
 
+/* Natively a frame of no more than this lies in one buffer. */
+#define BUFFER_BYTES 3072
+
 /*
  * In generic mode the stack may hand over what was many packets on the wire; it is told by being
- * longer than one can be. Natively every frame is one of the wire's.
+ * longer than one can be. Natively every frame is one of the wire's, but it may be in several
+ * buffers, which the program only looks for where it knows the longest.
  */
 static void table_set_frame(struct weir_engine *engine, const struct weir_interface_status *status)
 {
 	struct weir_interface_line *line = line_of(engine, status->ifindex);
-	int mtu = status->attached == WEIR_ATTACHED_GENERIC ? weir_interface_mtu(status->name) : 0;
+	int mtu = weir_interface_mtu(status->name);
 	uint32_t bytes = mtu > 0 ? (uint32_t)mtu + LINK_HEADER_BYTES : 0;
 
+	if (status->attached != WEIR_ATTACHED_GENERIC && bytes <= BUFFER_BYTES)
+		bytes = 0;
 	for (int i = 0; i < 2; i++) {
 		if (line->ifindex[i] == status->ifindex && line->frame_bytes[i] != bytes)
 			__atomic_store_n(&line->frame_bytes[i], bytes, __ATOMIC_RELEASE);
