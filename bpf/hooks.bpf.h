@@ -29,9 +29,11 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 	if (!cpu)
 		return XDP_PASS;
 	plain = weir_plain_verdict(ctx, cpu, number);
-	if (plain != WEIR_PLAIN_NOT)
+	if (plain < WEIR_PLAIN_NOT)
 		return plain == WEIR_PLAIN_PASSED ? XDP_PASS : XDP_DROP;
 	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
+	if (plain == WEIR_PLAIN_UNLISTED)
+		context->lists = 0;
 	parsed = weir_parse_xdp(ctx, context);
 	frame_bytes = weir_find_interface(context);
 	if (frame_bytes) {
