@@ -43,6 +43,7 @@ struct weir_context {
 	uint32_t hook;	     /* enum weir_hook */
 	uint32_t refused_by; /* slot of the limit that decided */
 	uint32_t mode;	     /* enum weir_mode, of a walk over several limits */
+	uint32_t lists;	     /* enum weir_list_bit: that are to be asked */
 	uint32_t would;	     /* 1: refused by a limit in monitor mode, so it passes */
 	struct weir_charge charge;
 	struct weir_key key; /* a place to build one */
