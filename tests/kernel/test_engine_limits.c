@@ -2,13 +2,14 @@
 /* Limits of every kind from the file to the packet, and what becomes of their maps. */
 #include "harness.h"
 
-#include "controller/keys.h"
+#include "controller/report.h"
 #include "engine_lab.h"
 
 #define SLIDE_5 "  - {name: slide, key: source, keys: 1024, sliding: {quota: 5, window: 1h}}\n"
 #define SLIDE_100 "  - {name: slide, key: source, keys: 1024, sliding: {quota: 100, window: 1h}}\n"
 #define FLOW "  - {name: flow, key: flow, keys: 1024, bucket: {rate: 1/d, burst: 3}}\n"
 #define DAILY "  - {name: daily, key: source, period: {quota: 4, period: 1d, align: true}}\n"
+#define FROM "  - {name: from, key: source, match: {from: [10.9.0.0/24]}, bucket: {rate: 1Mpps}}\n"
 #define ALL_KINDS DAILY FLOW SLIDE_5
 
 static void expect(struct weir_engine *engine, size_t limit, uint64_t passed, uint64_t refused)
@@ -23,44 +24,52 @@ static void expect(struct weir_engine *engine, size_t limit, uint64_t passed, ui
 		       (unsigned long long)totals.refused_packets);
 }
 
-/* Maps in the kernel by the name of a limit's own. */
-static unsigned int own_maps(void)
+/* The maps that the limits have of their own. */
+struct own_maps {
+	uint32_t ids[WEIR_OWN_MAPS * WEIR_LIMITS_MAX];
+	unsigned int count;
+};
+
+static struct own_maps own_maps(struct weir_engine *engine)
 {
-	unsigned int count = 0;
-	uint32_t id = 0;
+	const struct weir_dataplane *dataplane = weir_engine_dataplane(engine);
+	struct own_maps maps = { .count = 0 };
 
-	while (!bpf_map_get_next_id(id, &id)) {
-		struct bpf_map_info info = { 0 };
-		uint32_t size = sizeof(info);
-		int fd = bpf_map_get_fd_by_id(id);
-
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &size))
-			count += !strncmp(info.name, "weir_own_", 9) && info.max_entries > 1 &&
-				 info.type == BPF_MAP_TYPE_ARRAY;
-		close(fd);
+	for (int map = 0; map < WEIR_OWN_MAPS; map++) {
+		for (uint32_t slot = 0; slot < WEIR_LIMITS_MAX; slot++)
+			maps.count += !bpf_map_lookup_elem(dataplane->own_fds[map], &slot,
+							   &maps.ids[maps.count]);
 	}
-	return count;
+	return maps;
 }
 
-/* Frees of maps wait for RCU. */
-static unsigned int own_maps_until(unsigned int wanted)
+/* How many are still in the kernel, once it had time to free them. */
+static unsigned int still_there(const struct own_maps *maps, unsigned int wanted)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
-	unsigned int count = own_maps();
+	unsigned int there = 0;
 
-	for (int i = 0; i < 1000 && count != wanted; i++) {
+	for (int i = 0; i < 2000; i++) {
+		there = 0;
+		for (unsigned int j = 0; j < maps->count; j++) {
+			int fd = bpf_map_get_fd_by_id(maps->ids[j]);
+
+			there += fd >= 0;
+			if (fd >= 0)
+				close(fd);
+		}
+		if (there == wanted)
+			break;
 		nanosleep(&ms, NULL);
-		count = own_maps();
 	}
-	return count;
+	return there;
 }
 
 static void each_kind_limits(void)
 {
 	struct weir_engine *engine;
 	struct weir_error err;
+	struct own_maps maps;
 
 	lab_open();
 	lab_config(W0, ALL_KINDS);
@@ -72,8 +81,11 @@ static void each_kind_limits(void)
 	lab_send(10, 1, 54);
 	expect(engine, 0, 4, 9);
 	expect(engine, 2, 4, 0);
+	maps = own_maps(engine);
+	CU_ASSERT_EQUAL(maps.count, 5);
+	CU_ASSERT_EQUAL(still_there(&maps, 5), 5);
 	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL(own_maps_until(0), 0);
+	CU_ASSERT_EQUAL(still_there(&maps, 0), 0);
 	lab_close();
 }
 
@@ -82,10 +94,12 @@ static void a_sliding_window_and_its_set(void)
 	const struct weir_policy_change quota = { "quota", "7" }, more = { "quota", "17" };
 	struct weir_engine *engine;
 	struct weir_error err;
+	struct own_maps maps;
 
 	lab_open();
 	lab_config(W0, SLIDE_5);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	maps = own_maps(engine);
 	lab_send(20, 1, 53);
 	expect(engine, 0, 5, 15);
 	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &quota, 1, false, &err), 0);
@@ -104,7 +118,9 @@ static void a_sliding_window_and_its_set(void)
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	lab_send(120, 1, 53);
 	expect(engine, 0, 100, 20);
-	CU_ASSERT_EQUAL(own_maps_until(3), 3);
+	CU_ASSERT_EQUAL(maps.count, 3);
+	CU_ASSERT_EQUAL(still_there(&maps, 0), 0);
+	CU_ASSERT_EQUAL(own_maps(engine).count, 3);
 	weir_engine_stop(engine, true);
 	lab_close();
 }
@@ -113,19 +129,22 @@ static void rings_outlive_the_controller(void)
 {
 	struct weir_engine *engine;
 	struct weir_error err;
+	struct own_maps maps;
 
 	lab_open();
 	lab_config(W0, SLIDE_5);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	maps = own_maps(engine);
 	lab_send(3, 1, 53);
 	expect(engine, 0, 3, 0);
 	weir_engine_stop(engine, false);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(3, 1, 53);
 	expect(engine, 0, 5, 1);
+	CU_ASSERT_EQUAL(still_there(&maps, 3), 3);
 	lab_config(W0, TEN_A_DAY);
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
-	CU_ASSERT_EQUAL(own_maps_until(0), 0);
+	CU_ASSERT_EQUAL(still_there(&maps, 0), 0);
 	weir_engine_stop(engine, true);
 	lab_close();
 }
@@ -241,14 +260,52 @@ static unsigned int open_fds(void)
 	return count;
 }
 
+/* In the match of either generation. */
+static unsigned int prefixes_of(struct weir_engine *engine)
+{
+	struct weir_prefix_key key, *at = NULL;
+	unsigned int count = 0;
+
+	while (!bpf_map_get_next_key(weir_engine_dataplane(engine)->prefixes_fd, at, &key)) {
+		at = &key;
+		count++;
+	}
+	return count;
+}
+
+/* Reloads of the same files, which are most, are fast: the limits' own maps are kept. */
+static void reloads_that_change_nothing(void)
+{
+	struct weir_engine *engine;
+	struct weir_error err;
+	uint64_t begun_ns;
+
+	lab_open();
+	lab_config(W0, ALL_KINDS);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	lab_send(20, 1, 53);
+	expect(engine, 1, 3, 17);
+	begun_ns = monotonic_ns();
+	for (int i = 0; i < 100; i++)
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	printf("  100 reloads: %.0f ms\n", (double)(monotonic_ns() - begun_ns) / 1e6);
+	lab_send(5, 1, 53);
+	expect(engine, 1, 3, 22);
+	expect(engine, 2, 3, 0);
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
 /* B3: 100 reloads a second for 2 s under a flood; nothing is leaked, nothing forgotten. */
 static void B3_reloads_under_a_flood_leak_nothing(void)
 {
-	static const char *const files[] = { DAILY SLIDE_5 FLOW, SLIDE_5 TEN_A_DAY DAILY };
+	static const char *const files[] = { DAILY SLIDE_5 FLOW FROM,
+					 SLIDE_5 TEN_A_DAY DAILY };
 	struct weir_engine *engine;
 	struct weir_totals totals;
 	struct weir_error err;
-	unsigned int fds, reloads = 0;
+	unsigned int fds, reloads = 0, prefixes;
+	struct own_maps maps;
 	uint64_t end_ns;
 	pid_t flood;
 
@@ -258,6 +315,8 @@ static void B3_reloads_under_a_flood_leak_nothing(void)
 	lab_send(20, 1, 53);
 	expect(engine, 0, 3, 0);
 	fds = open_fds();
+	prefixes = prefixes_of(engine);
+	CU_ASSERT_EQUAL(prefixes, 1);
 	flood = fork();
 	if (!flood) {
 		for (;;)
@@ -272,14 +331,16 @@ static void B3_reloads_under_a_flood_leak_nothing(void)
 	waitpid(flood, NULL, 0);
 	printf("  %u reloads in 2 s\n", reloads);
 	CU_ASSERT_EQUAL(open_fds(), fds);
-	CU_ASSERT_EQUAL(own_maps_until(5), 5);
+	CU_ASSERT_EQUAL(prefixes_of(engine), prefixes);
+	maps = own_maps(engine);
+	CU_ASSERT_EQUAL(maps.count, 5);
 	/* One source: 4 a day at most, whatever was reloaded meanwhile. */
 	totals = lab_totals(engine, 0);
 	CU_ASSERT(totals.passed_packets <= 4);
 	totals = lab_totals(engine, 1);
 	CU_ASSERT(totals.passed_packets <= 5);
 	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL(own_maps_until(0), 0);
+	CU_ASSERT_EQUAL(still_there(&maps, 0), 0);
 	lab_close();
 }
 
@@ -318,7 +379,72 @@ static void a_ban_outlives_the_controller(void)
 	lab_close();
 }
 
-WEIR_TESTS("engine_limits", TEST(each_kind_limits), TEST(a_sliding_window_and_its_set),
+/* ---- what is told about them ---- */
+
+static json_t *told(json_t *report, const char *array, size_t i, const char *field)
+{
+	return json_object_get(json_array_get(json_object_get(report, array), i), field);
+}
+
+static void why_and_top_see_own_ledgers(void)
+{
+	const uint8_t address[16] = { 10, 9, 0, 1 };
+	struct weir_engine *engine;
+	struct weir_limits_view limits;
+	struct weir_scan *scan;
+	struct weir_error err;
+	struct weir_top top, *tops[] = { &top };
+	struct weir_view view;
+	uint64_t until;
+	json_t *report;
+
+	lab_open();
+	lab_config(W0, SLIDE_5 FLOW);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	lab_send(2, 1, 53);
+	lab_send(9, 1, 54);
+	expect(engine, 0, 5, 6);
+	weir_engine_list_add(engine, WEIR_ALLOW, "10.9.0.0/24", 3600000000000ULL, &until, &err);
+	view = (struct weir_view){ .dataplane = weir_engine_dataplane(engine),
+				   .now_ns = monotonic_ns() };
+	report = weir_report_why(&view, 4, address);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(report);
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "limits", 0, "admitted")), 5);
+	CU_ASSERT_EQUAL(json_real_value(told(report, "limits", 0, "left")), 0);
+	CU_ASSERT_TRUE(json_is_true(told(report, "limits", 0, "refused_now")));
+	until = (uint64_t)json_integer_value(told(report, "limits", 0, "refused_for_ns"));
+	CU_ASSERT(until > 3500000000000ULL && until <= 3600000000000ULL);
+	CU_ASSERT_TRUE(json_is_null(told(report, "limits", 1, "in_ledger")));
+	CU_ASSERT_TRUE(json_is_object(json_object_get(json_object_get(report, "lists"), "allow")));
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json_object_get(report, "lists"), "deny")));
+	json_decref(report);
+
+	CU_ASSERT_EQUAL_FATAL(weir_scan_new(&scan, view.dataplane, false), 0);
+	CU_ASSERT_EQUAL(weir_top_init(&top, 10, WEIR_NO_LIMIT, false), 0);
+	weir_scan_run(scan, tops, 1);
+	weir_top_sort(&top);
+	CU_ASSERT_EQUAL(top.count, 3);
+	limits = *weir_scan_limits(scan);
+	report = json_pack("{s:o}", "keys",
+			   weir_report_top(view.dataplane, &top, &limits, 0, 10, 0));
+	/* Of the refusals most are still held by the fronts. */
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "keys", 0, "limit")), "slide");
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "keys", 0, "key")), "10.9.0.1");
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "keys", 0, "admitted")), 5);
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "keys", 0, "refused")), 6);
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "keys", 1, "key")),
+			       "udp 10.9.0.1:2313 > 10.9.1.1:54");
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "keys", 1, "admitted")), 3);
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "keys", 2, "admitted")), 2);
+	json_decref(report);
+	weir_top_free(&top);
+	weir_scan_free(scan);
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
+WEIR_TESTS("engine_limits", TEST(reloads_that_change_nothing), TEST(why_and_top_see_own_ledgers),
+	   TEST(each_kind_limits), TEST(a_sliding_window_and_its_set),
 	   TEST(rings_outlive_the_controller), TEST(aligned_periods_follow_the_wall_clock),
 	   TEST(a_removed_limit_holds_no_place), TEST(B3_reloads_under_a_flood_leak_nothing),
 	   TEST(a_ban_outlives_the_controller))

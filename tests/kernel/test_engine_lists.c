@@ -174,7 +174,8 @@ static double seconds(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Of this process: others may use the CPUs too. */
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -216,9 +217,8 @@ static void a_million_prefixes_load_in_time(void)
 	restart = seconds() - begun;
 	printf("  %zu prefixes: start %.1f s, reload %.1f s, restart %.1f s\n",
 	       weir_engine_list(engine, WEIR_DENY)->count, start, reload, restart);
-	CU_ASSERT(start < 10 && reload < 10 && restart < 10);
+	CU_ASSERT(start < 5 && reload < 5 && restart < 5);
 	CU_ASSERT_TRUE(became(engine, 5, 99, WEIR_PATH_DENIED));
-	begun = seconds();
 	weir_engine_stop(engine, true);
 	lab_close();
 }
