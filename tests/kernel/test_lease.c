@@ -91,11 +91,11 @@ static void race(double rate, double burst, uint64_t packets, uint64_t step_ns)
 
 static void never_more_than_the_bucket_has(void)
 {
-	race(4e5, 500000, 500000, 1000); /* room for leases half of the time */
+	race(4e5, 200000, 200000, 1000); /* room for leases half of the time */
 	CU_ASSERT_TRUE(most_outstanding > 0);
-	race(5e6, 100000, 400000, 100);
-	race(9e6, 2000, 400000, 100);
-	race(5e6, 100, 300000, 100); /* too little for a lease */
+	race(5e6, 100000, 200000, 100);
+	race(9e6, 2000, 200000, 100);
+	race(5e6, 100, 100000, 100); /* too little for a lease */
 }
 
 /* ---- one lease, as the CPU may have been left with it ---- */
