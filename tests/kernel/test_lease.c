@@ -91,8 +91,14 @@ static void race(double rate, double burst, uint64_t packets, uint64_t step_ns)
 
 static void never_more_than_the_bucket_has(void)
 {
-	race(4e5, 200000, 200000, 1000); /* room for leases half of the time */
-	CU_ASSERT_TRUE(most_outstanding > 0);
+	bool seen = false;
+
+	/* Room for leases half of the time; one is taken when the two get in each other's way. */
+	for (int i = 0; i < 10 && !seen; i++) {
+		race(4e5, 200000, 200000, 1000);
+		seen = most_outstanding > 0;
+	}
+	CU_ASSERT_TRUE(seen);
 	race(5e6, 100000, 200000, 100);
 	race(9e6, 2000, 200000, 100);
 	race(5e6, 100, 100000, 100); /* too little for a lease */
