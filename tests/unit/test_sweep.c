@@ -73,8 +73,8 @@ static void only_what_no_limit_has_is_freed(void)
 	removed = *kept;
 	removed.slot = 7;
 	removed.salt = 99;
-	kept_count = fill(&fake, kept, 1500, HELD);
-	count = fill(&fake, &old, 1500, HELD) + fill(&fake, &removed, 1500, HELD);
+	kept_count = fill(&fake, kept, 500, HELD);
+	count = fill(&fake, &old, 500, HELD) + fill(&fake, &removed, 500, HELD);
 	CU_ASSERT_EQUAL(fill(&fake, rekeyed, 100, HELD), 100);
 	/* Being claimed: somebody else's for the moment. */
 	for (uint32_t place = 0; place < SETS * WEIR_WAYS && busy; place++) {
