@@ -14,6 +14,7 @@
 #include "controller/clock.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
+#include "controller/programs.h"
 #include "controller/report.h"
 #include "controller/sweep.h"
 
@@ -242,6 +243,7 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 	if (code)
 		return weir_error_set(err, code, "can't map weir's maps into memory: %s",
 				      strerror(-code));
+	weir_programs_recall(engine->pins);
 	engine->xdp = (struct weir_xdp){
 		.load = &engine->load,
 		.board_id =
@@ -266,6 +268,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 		close(engine->clock_fd);
 	weir_lists_close(&engine->lists);
 	weir_xdp_close(&engine->xdp);
+	weir_programs_forget();
 	weir_tc_close(&engine->tc);
 	weir_generation_close(&engine->generation);
 	if (engine->dataplane.board)
@@ -432,7 +435,9 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	}
 	id = weir_map_id(fd);
 	close(fd);
+	weir_programs_recall(pins);
 	code = weir_xdp_detach_all(id, err);
+	weir_programs_forget();
 	weir_tc_remove_all(pins, id);
 	if (!code)
 		code = weir_pins_remove(pins);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STORE(to, value) __atomic_store_n(&(to), value, __ATOMIC_RELEASE)
@@ -179,12 +180,21 @@ static void settle_labels(const struct weir_generation *generation,
 		labels[compiled->limits[i].slot] = compiled->labels[i];
 }
 
+/* The clock of bpf_ktime_get_ns. */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * WEIR_NS_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
 static void remember_all(const struct weir_generation *generation)
 {
 	struct weir_compiled_before now = weir_generation_now(generation);
 
 	for (size_t i = 0; i < now.count; i++)
-		weir_dataplane_remember(generation->dataplane, &now.limits[i]);
+		weir_dataplane_remember(generation->dataplane, &now.limits[i], now_ns());
 }
 
 int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
@@ -224,12 +234,23 @@ static void set_plain(const struct weir_generation *generation, bool allowed)
 				0);
 }
 
+static bool is_same(const struct weir_limit *live, const struct weir_limit *next)
+{
+	return !memcmp(live->words, next->words, sizeof(live->words)) &&
+	       live->flags == next->flags && live->ban_ticks == next->ban_ticks &&
+	       live->ban_window_ticks == next->ban_window_ticks &&
+	       live->ban_after == next->ban_after;
+}
+
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 			 const struct weir_limit *next, const struct weir_label *label)
 {
 	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
 
-	weir_dataplane_remember(generation->dataplane, live);
+	/* Said again, as some do all the time, it is no new revision. */
+	if (is_same(live, next))
+		return;
+	weir_dataplane_remember(generation->dataplane, live, now_ns());
 	set_plain(generation, false);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
 		STORE(live->words[i], next->words[i]);
