@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/table.h"
 #include "controller/units.h"
+#include "weir/bucket.h"
 
 static const char *time_left(json_t *entry, char *text)
 {
@@ -13,12 +14,14 @@ static const char *time_left(json_t *entry, char *text)
 
 	if (!json_is_integer(left))
 		return "for ever";
-	return weir_time_print((uint64_t)json_integer_value(left) / 1000000000 * 1000000000, text);
+	return weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
+				       WEIR_NS_PER_SEC,
+			       text);
 }
 
 static int say_list(const struct weir_cli *cli, json_t *result)
 {
-	struct weir_table table = { .alignment = "llrl" };
+	struct weir_table table = { .alignment = "llr" };
 	char text[WEIR_UNIT_TEXT];
 	json_t *entry;
 	size_t i;

@@ -134,7 +134,7 @@ static void say_bans(json_t *bans)
 	json_array_foreach(bans, i, ban)
 	{
 		/* To the second. */
-		uint64_t left = (uint64_t)number(ban, "left_ns") / 1000000000 * 1000000000;
+		uint64_t left = (uint64_t)number(ban, "left_ns") / WEIR_NS_PER_SEC * WEIR_NS_PER_SEC;
 
 		weir_table_add(&table, "%s", text(ban, "limit"));
 		weir_table_add(&table, "%s", text(ban, "key"));

@@ -58,7 +58,9 @@ static void say_lists(json_t *lists)
 	if (!list)
 		return;
 	if (json_is_integer(left))
-		weir_time_print((uint64_t)json_integer_value(left), time);
+		weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
+					WEIR_NS_PER_SEC,
+				time);
 	printf("on the %s list, for %s: the limits don't count\n", list, time);
 }
 

@@ -4,8 +4,8 @@
  * come from the configuration and its files (for ever), and live, with an expiry or without;
  * live ones outlive a reload and the controller, by the pinned map weir_live.
  *
- * Measured, on one core: a file of a million prefixes at a start, and at a start over pins:
- * see weir_lists_plan.
+ * Measured, CPU time with a file of a million prefixes: a start 2.7 s, a reload that changes
+ * nothing 0.9 s, a start over the pins 2.0 s, one more entry 3 ms.
  */
 #pragma once
 

@@ -14,7 +14,7 @@
  * reserved tries again. Only after weir_generation_wait, since packets of an old policy still
  * hold theirs. `ledger_fd`: weir_ledger, writable. Returns how many were freed, or -errno.
  *
- * Measured: 7 ms for 262,144 places (DESIGN's default), all held.
+ * Measured: 11 ms of CPU to free 262,144 places (the default), 4 ms to find none.
  */
 int64_t weir_sweep_ledger(const struct weir_dataplane *dataplane, int ledger_fd, uint64_t now_ns);
 
