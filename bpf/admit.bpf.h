@@ -331,7 +331,8 @@ static __always_inline void weir_charge_prepare(struct weir_context *context,
 	slot = weir_front_at(context, charge->tag);
 	if (slot)
 		(void)weir_once(slot->tag);
-	if (limit->own_sets)
+	/* Of one key for all the line is here, or another CPU's, whom a lease leaves alone. */
+	if (limit->own_sets || !limit->key)
 		return;
 	set = bpf_map_lookup_elem(&weir_ledger, &charge->first);
 	if (set)
