@@ -133,7 +133,8 @@ static uint32_t apply(struct bench *bench, const struct scene *scene, enum verdi
 	    weir_generation_open(&generation, &bench->dataplane, &err))
 		bench_die(2, "%s", err.text);
 	/* As if nothing had been in force: fresh salts, so that no state is found. */
-	if (weir_compile(policy, &nothing, NULL, bench->dataplane.shape.cpus, &compiled, &err))
+	if (weir_compile(policy, &nothing, NULL, bench->dataplane.shape.cpus, 0, &compiled,
+			 &err))
 		bench_die(2, "%s", err.text);
 	if (scene->kind != WEIR_KIND_BUCKET)
 		set_kind(bench, scene, verdict, compiled);
