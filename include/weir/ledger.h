@@ -43,8 +43,11 @@
 #define WEIR_ROLLED
 #endif
 
+/* Every access to a word that other CPUs write. A test puts its own here, to come in between. */
+#ifndef weir_once
 #define weir_once(word) (*(volatile __typeof__(word) *)&(word))
 #define weir_swap(word, old, new) __sync_val_compare_and_swap(word, old, new)
+#endif
 
 struct weir_counts {
 	uint64_t passed;
@@ -143,7 +146,7 @@ static inline uint32_t weir_set_room(const struct weir_set *set, uint64_t now_ti
 	uint64_t way = 0, earliest = weir_once(set->state[0]);
 	uint64_t free = weir_neutral(earliest, now_ticks);
 
-	WEIR_UNROLL
+	WEIR_ROLLED
 	for (uint32_t i = 1; i < WEIR_WAYS; i++) {
 		uint64_t state = weir_once(set->state[i]), mask = 0 - weir_neutral(state + 1, earliest);
 

@@ -86,11 +86,11 @@ int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *fo
 		return code;
 	if (query.attach_mode == XDP_ATTACHED_NONE)
 		return 0;
-	found->id = query.drv_prog_id ? query.drv_prog_id :
-		    query.skb_prog_id ? query.skb_prog_id :
-					query.prog_id;
-	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC :
-							      WEIR_ATTACHED_NATIVE;
+	found->id = query.drv_prog_id	? query.drv_prog_id
+		    : query.skb_prog_id ? query.skb_prog_id
+					: query.prog_id;
+	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC
+							    : WEIR_ATTACHED_NATIVE;
 	if (weir_program_uses(found->id, board_id)) {
 		found->holder = WEIR_HELD_BY_US;
 		return 0;
@@ -259,10 +259,11 @@ static void why_not_native(const struct weir_interface_status *status, int code,
 
 	if (code == -EOPNOTSUPP && !*words)
 		words = "the driver has no XDP";
-	snprintf(text, size,
-		 "native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
-		 "a frame that fits a page: on veth the peer's MTU 3506 at most)",
-		 strerror(-code), *words ? ": " : "", words, weir_interface_mtu(status->name));
+	snprintf(
+		text, size,
+		"native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
+		"a frame that fits a page: on veth the peer's MTU 3506 at most)",
+		strerror(-code), *words ? ": " : "", words, weir_interface_mtu(status->name));
 }
 
 static bool may_try_generic(const struct weir_interface_status *status, int code)
@@ -280,6 +281,11 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 	char why[200];
 
 	status->reason[0] = '\0';
+	if (code && weir_kernel_refused())
+		return weir_error_set(
+			err, code,
+			"interface %s: this kernel's verifier refuses weir's program: %s",
+			status->name, weir_kernel_words());
 	if (code && !generic) {
 		why_not_native(status, code, why, sizeof(why));
 		if (!may_try_generic(status, code))
@@ -292,7 +298,8 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 		code = attach_new(xdp, status->ifindex, mode);
 	}
 	if (code)
-		return weir_error_set(err, code, "interface %s: can't attach in generic mode: %s %s",
+		return weir_error_set(err, code,
+				      "interface %s: can't attach in generic mode: %s %s",
 				      status->name, strerror(-code), weir_kernel_words());
 	status->attached = mode;
 	return 0;
@@ -334,7 +341,8 @@ static int attach_over(struct weir_xdp *xdp, struct weir_interface_status *statu
 	status->reason[0] = '\0';
 	if (old->mode == WEIR_ATTACHED_GENERIC && status->asked == WEIR_POLICY_AUTO)
 		snprintf(status->reason, sizeof(status->reason),
-			 "in generic mode since an earlier start: `weir stop --detach`, then a start "
+			 "in generic mode since an earlier start: `weir stop --detach`, then a "
+			 "start "
 			 "tries native again");
 	return 0;
 }
@@ -374,7 +382,8 @@ static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 		fd = bpf_prog_get_fd_by_id(found->id);
 		if (fd < 0)
 			return -errno;
-		/* In the mode it was attached in: the kernel answers 0 to another and does nothing. */
+		/* In the mode it was attached in: the kernel answers 0 to another and does nothing.
+		 */
 		options.old_prog_fd = fd;
 		code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE,
 				      &options);
@@ -403,8 +412,8 @@ int weir_xdp_detach(uint32_t board_id, uint32_t ifindex, struct weir_error *err)
 	}
 	if (!code || code == -ENODEV)
 		return 0;
-	return weir_error_set(err, code, "can't take our XDP program off interface %u: %s",
-			      ifindex, strerror(-code));
+	return weir_error_set(err, code, "can't take our XDP program off interface %u: %s", ifindex,
+			      strerror(-code));
 }
 
 int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err)
