@@ -391,7 +391,7 @@ int weir_services_outcome(struct weir_services *services, const char *name, bool
 				      "there is no service '%s': see weir show services", name);
 	}
 	if (entry->trust != WEIR_POLICY_TRUST_REPORT)
-		return weir_error_set(err, -EPERM,
+		return weir_error_set(err, -EOPNOTSUPP,
 				      "service '%s' counts what the kernel sees: write trust: "
 				      "report in the file to count reports instead",
 				      name);

@@ -53,7 +53,7 @@ void weir_services_tick(struct weir_services *services, int64_t now_ns);
 
 /*
  * What an application says of one exchange of its service. response_ns 0: it didn't say.
- * -ENOENT: there is no such service (counted); -EPERM: it trusts the kernel.
+ * -ENOENT: there is no such service (counted); -EOPNOTSUPP: it trusts the kernel.
  */
 int weir_services_outcome(struct weir_services *services, const char *name, bool pass,
 			  uint64_t response_ns, struct weir_error *err);
