@@ -136,6 +136,7 @@ static void settle(struct weir_services_entry *entry, const struct weir_policy_s
 	entry->unit = weir_offer_unit(&policy->governor);
 	entry->floor = weir_offer_of_rate(&policy->governor.floor, entry->unit);
 	entry->ceiling = weir_offer_of_rate(&policy->governor.ceiling, entry->unit);
+	entry->sheds = policy->shedder.given;
 	entry->hot_at = (int32_t)policy->shedder.cpu;
 	if (strcmp(entry->cpu.cgroup, policy->cgroup)) {
 		weir_cpu_close(&entry->cpu);
@@ -281,6 +282,8 @@ static int32_t cpu_of(struct weir_services_entry *entry, int64_t now_ns)
 	struct weir_services *services = entry->all;
 	int rc;
 
+	if (!entry->sheds)
+		return WEIR_CPU_UNKNOWN;
 	if (!*entry->cpu.cgroup) {
 		if (is_due(services->host_ns, now_ns, CPU_EVERY_NS)) {
 			services->host_ns = now_ns;

@@ -15,7 +15,8 @@ struct weir_services_entry {
 	char control[WEIR_POLICY_NAME_SIZE]; /* the limit that its governor moves */
 	struct weir_offer_unit unit;
 	double floor, ceiling;
-	int32_t hot_at;			     /* the shedder's threshold */
+	bool sheds;			     /* has a shedder, which looks at the CPU … */
+	int32_t hot_at;			     /* … with this threshold */
 	struct weir_service_counts reported; /* by the application */
 	struct weir_service_output written;
 	int64_t written_ns, ticked_ns;
