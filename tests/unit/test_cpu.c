@@ -171,6 +171,30 @@ static void g4_cgroup_v1_is_measured_by_its_quota(void)
 	remove_root();
 }
 
+/* The same where cpu and cpuacct are mounted apart. */
+static void g4_cgroup_v1_of_two_hierarchies(void)
+{
+	int32_t thousandths = 0;
+	struct weir_cpu cpu;
+
+	make_root();
+	put("/sys/devices/system/cpu/online", "0-3\n");
+	put("/cgroup/cpu/cpu-web/cpu.cfs_quota_us", "50000\n");
+	put("/cgroup/cpu/cpu-web/cpu.cfs_period_us", "100000\n");
+	put("/cgroup/cpu/cpu-web/cpu.stat", "nr_periods 0\n");
+	weir_cpu_open(&cpu, root, "/cgroup/cpu/cpu-web");
+	for (int i = 1; i <= 10; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%lld\n", i * 400 * MS);
+		put("/cgroup/cpuacct/cpu-web/cpuacct.usage", text);
+		CU_ASSERT_EQUAL(weir_cpu_read(&cpu, i * SECOND, &thousandths), 0);
+	}
+	CU_ASSERT_EQUAL(thousandths, 800);
+	weir_cpu_close(&cpu);
+	remove_root();
+}
+
 static void a_new_quota_is_seen(void)
 {
 	int32_t thousandths;
@@ -280,6 +304,7 @@ static void meter_smooths_and_survives_a_counter_that_goes_back(void)
 
 WEIR_TESTS("cpu", TEST(g3_host_is_the_same_with_any_number_of_cpus),
 	   TEST(g4_cgroup_v2_is_measured_by_its_quota), TEST(g4_cgroup_v1_is_measured_by_its_quota),
+	   TEST(g4_cgroup_v1_of_two_hierarchies),
 	   TEST(a_new_quota_is_seen), TEST(missing_files_are_not_known_until_they_come),
 	   TEST(parsers_refuse_what_they_do_not_know),
 	   TEST(meter_smooths_and_survives_a_counter_that_goes_back))

@@ -58,14 +58,13 @@ static int read_file(const struct weir_cpu *cpu, const char *folder, const char 
 }
 
 /* The file's text through the descriptor that is kept; opened again once it is stale. */
-static int read_kept(struct weir_cpu *cpu, const char *folder, const char *const *names,
+static int read_kept(struct weir_cpu *cpu, int (*open_it)(const struct weir_cpu *cpu),
 		     char text[WEIR_CPU_TEXT_SIZE])
 {
 	if (cpu->fd >= 0 && !read_fd(cpu->fd, text) && *text)
 		return 0;
 	weir_cpu_close(cpu);
-	for (; *names && cpu->fd < 0; names++)
-		cpu->fd = open_file(cpu, folder, *names);
+	cpu->fd = open_it(cpu);
 	return cpu->fd < 0 ? cpu->fd : read_fd(cpu->fd, text);
 }
 
@@ -122,21 +121,49 @@ static int look_up_quota(struct weir_cpu *cpu)
 	return 0;
 }
 
+static int open_host(const struct weir_cpu *cpu)
+{
+	return open_file(cpu, "/proc", "stat");
+}
+
 static int read_host(struct weir_cpu *cpu, struct weir_cpu_times *times)
 {
-	static const char *const names[] = { "stat", NULL };
 	char text[WEIR_CPU_TEXT_SIZE];
-	int rc = read_kept(cpu, "/proc", names, text);
+	int rc = read_kept(cpu, open_host, text);
 
 	return rc ? rc : weir_cpu_parse_stat(text, times);
 }
 
+/* v1 may count usage in a hierarchy of its own: …/cpu/web and …/cpuacct/web. */
+static int open_sibling(const struct weir_cpu *cpu)
+{
+	static const char from[] = "/cpu", to[] = "/cpuacct";
+	char folder[WEIR_CPU_PATH_SIZE + sizeof(to)];
+	const char *found = strstr(cpu->cgroup, from);
+
+	while (found && found[sizeof(from) - 1] && found[sizeof(from) - 1] != '/')
+		found = strstr(found + 1, from);
+	if (!found)
+		return -ENOENT;
+	snprintf(folder, sizeof(folder), "%.*s%s%s", (int)(found - cpu->cgroup), cpu->cgroup, to,
+		 found + sizeof(from) - 1);
+	return open_file(cpu, folder, "cpuacct.usage");
+}
+
+/* v1's cpu.stat has no usage, so its own file is looked for first. */
+static int open_usage(const struct weir_cpu *cpu)
+{
+	int fd = open_file(cpu, cpu->cgroup, "cpuacct.usage");
+
+	if (fd < 0)
+		fd = open_sibling(cpu);
+	return fd < 0 ? open_file(cpu, cpu->cgroup, "cpu.stat") : fd;
+}
+
 static int read_usage(struct weir_cpu *cpu, uint64_t *usage_ns)
 {
-	/* v1's cpu.stat has no usage, so its own file is looked for first. */
-	static const char *const names[] = { "cpuacct.usage", "cpu.stat", NULL };
 	char text[WEIR_CPU_TEXT_SIZE], *end;
-	int rc = read_kept(cpu, cpu->cgroup, names, text);
+	int rc = read_kept(cpu, open_usage, text);
 
 	if (rc)
 		return rc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * How busy the CPU is, in thousandths of what there is: of the host by /proc/stat, or of a
- * cgroup's own quota (v2: cpu.stat and cpu.max; v1: cpuacct.usage and cpu.cfs_quota_us).
+ * cgroup's own quota (v2: cpu.stat and cpu.max; v1: cpuacct.usage and cpu.cfs_quota_us, in one
+ * hierarchy or in two beside each other, the cgroup then being named in that of cpu).
  *
  * Parsers are pure; a meter turns cumulative readings into smoothed thousandths; a reader finds
  * the files. 1000 is all of it whatever the number of CPUs: the host's line already adds up
