@@ -45,24 +45,27 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 	return WEIR_REFUSED;
 }
 
-/* The TAT in the present revision of a limit that leaves the tokens as they are. */
+/* The TAT in the present revision of a limit that leaves the tokens as they were. */
 static __always_inline uint64_t weir_bucket_converted(const struct weir_limit *limit, uint64_t tat,
 						      uint16_t revision, uint64_t now_ticks)
 {
 	const struct weir_bucket_conf *conf = &limit->bucket;
 	const struct weir_past *past;
-	uint64_t owed = tat - now_ticks, tokens = 0;
+	uint64_t tokens = 0, owed;
 
-	if (tat <= now_ticks)
-		return tat;
 	past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
 			       [revision & (WEIR_PAST_REVISIONS - 1)];
-	if ((uint16_t)past->revision == revision && owed < past->burst_ticks)
+	if ((uint16_t)past->revision != revision)
+		return tat > now_ticks ? now_ticks + conf->burst_ticks : tat;
+	if (tat <= past->until_ticks)
+		return tat;
+	owed = tat - past->until_ticks;
+	if (owed < past->burst_ticks)
 		tokens = weir_ticks_convert(past->burst_ticks - owed, past->cost_mantissa,
 					    past->cost_exponent, conf->cost_mantissa,
 					    (int)conf->cost_left - (int)conf->cost_right,
 					    conf->burst_ticks);
-	return now_ticks + conf->burst_ticks - tokens;
+	return past->until_ticks + conf->burst_ticks - tokens;
 }
 
 /*
@@ -235,7 +238,8 @@ static __always_inline int weir_ring_push(const struct weir_words *at,
 	/* Whoever was held up for a whole turn of the ring has looked at other events' stamps. */
 	if (weir_once(at->counts->passed) != events)
 		return WEIR_AGAIN;
-	if (old && old >= last) {
+	/* The oldest stamp of the ring is out of the window, unless it is the newest already. */
+	if (!weir_sliding_open(&limit->sliding, old, now_ticks)) {
 		weir_swap(&at->counts->passed, events, events + 1);
 		return WEIR_AGAIN;
 	}

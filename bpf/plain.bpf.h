@@ -10,9 +10,6 @@
 #include "admit.bpf.h"
 #include "clock.bpf.h"
 
-/* Where all frames are shorter, each lies in one buffer, and asking costs nothing. */
-#define WEIR_BUFFER_BYTES 3072
-
 enum weir_plain {
 	WEIR_PLAIN_REFUSED,
 	WEIR_PLAIN_PASSED,
@@ -120,12 +117,6 @@ static __always_inline void weir_plain_count(struct weir_cpu *cpu, const struct 
 	cpu->sampler.suppressed++;
 }
 
-/* A frame of at most `bytes` at an interface whose frames are no longer lies in one buffer. */
-static __always_inline bool weir_plain_frame(uint32_t bytes, uint32_t frame_bytes)
-{
-	return !frame_bytes || (bytes <= frame_bytes && frame_bytes <= WEIR_BUFFER_BYTES);
-}
-
 static __always_inline enum weir_plain weir_plain_verdict(struct xdp_md *ctx,
 							  struct weir_cpu *cpu, uint32_t number)
 {
@@ -144,7 +135,8 @@ static __always_inline enum weir_plain weir_plain_verdict(struct xdp_md *ctx,
 	line = &weir_board.interfaces[ifindex & (WEIR_INTERFACE_LINES - 1)];
 	second = line->ifindex[0] != ifindex;
 	packet.bytes = end - data;
-	if (!weir_plain_frame(packet.bytes, line->frame_bytes[second & 1]))
+	/* In several buffers perhaps, or several packets in one. */
+	if (line->frame_bytes[second & 1])
 		return WEIR_PLAIN_NOT;
 	limit = weir_limit_at(generation, plain - 1);
 	packet.source = weir_word(data + 26);

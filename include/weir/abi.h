@@ -162,6 +162,7 @@ struct weir_past {
 	int32_t cost_exponent;
 	uint32_t reserved;
 	uint64_t burst_ticks;
+	uint64_t until_ticks; /* when the next revision came */
 };
 
 /*

@@ -25,8 +25,9 @@
  * Bucket. A TAT is time, so the same word means more tokens after the rate or the burst was
  * raised, and fewer after it was lowered: changing a limit back and forth would refill its
  * buckets each time. A place therefore says which revision of its limit the state is counted
- * in, and the first packet after a change converts it: the tokens stay what they were, but for
- * those beyond the new burst. A full bucket is as good as a fresh one and stays full.
+ * in, and the first packet after a change converts it: the tokens stay what they were at the
+ * change, but for those beyond the new burst, and from then on accrue at the new rate. A full
+ * bucket is as good as a fresh one and stays full.
  */
 #define WEIR_PASSED_BITS 48
 
@@ -95,9 +96,9 @@ static inline struct weir_period_state weir_period_unpack(uint64_t end, uint64_t
 /*
  * Sliding. Event number e is stored at ring[e mod capacity], capacity being a power of two.
  * Event number `events` may come when event `events - quota` has left the window. A taker
- * claims by compare-and-swap of the slot, then moves the head on. A slot that is already newer
- * than the newest known event shows a head that lags behind: whoever sees it moves it on.
- * (Where all stamps are equal that can't be told, and then moving on changes nothing.)
+ * claims by compare-and-swap of the slot, then moves the head on. The slot at the head holds an
+ * event older than the one that decides: where its stamp is still in the window, it was claimed
+ * already and the head lags behind; whoever sees it moves it on.
  */
 static inline uint64_t weir_ring_index(uint64_t event, uint32_t capacity)
 {

@@ -47,13 +47,13 @@ static void open_driver(struct rig *rig, const struct weir_shape *shape)
 	rig->log = map_memory(rig->driver->maps.drive_log);
 }
 
-static void open_weir(struct rig *rig, const struct weir_shape *shape)
+static void open_weir(struct rig *rig, const struct weir_shape *shape, bool skbs)
 {
 	rig->weir = weir_test_bpf__open();
 	if (!rig->weir || weir_dataplane_prepare(rig->weir->obj, shape))
 		errx(2, "can't open weir's programs: %s", strerror(errno));
-	bpf_program__set_autoload(rig->weir->progs.weir_ingress, false);
-	bpf_program__set_autoload(rig->weir->progs.weir_egress, false);
+	bpf_program__set_autoload(rig->weir->progs.weir_ingress, skbs);
+	bpf_program__set_autoload(rig->weir->progs.weir_egress, skbs);
 	if (weir_test_bpf__load(rig->weir))
 		errx(2, "can't load weir's programs: %s (is this root?)", strerror(errno));
 	rig->program_fd = bpf_program__fd(rig->weir->progs.weir_xdp);
@@ -68,7 +68,10 @@ void rig_open(struct rig *rig, enum rig_program program, uint32_t keys)
 	*rig = (struct rig){ 0 };
 	if (err)
 		errx(2, "no shape for %u keys: %s", keys, strerror(-err));
-	(program == RIG_DRIVE ? open_driver : open_weir)(rig, &shape);
+	if (program == RIG_DRIVE)
+		open_driver(rig, &shape);
+	else
+		open_weir(rig, &shape, program == RIG_HOOKS);
 	err = weir_dataplane_map(&rig->plane, object_of(rig));
 	if (err)
 		errx(2, "can't map the maps: %s", strerror(-err));
@@ -129,7 +132,8 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
 	weir_dataplane_remember(&rig->plane,
-				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX]);
+				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX],
+				*rig->now_ns);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
 	if (!spec->long_way)
 		head.plain[WEIR_HOOK_XDP] =

@@ -5,6 +5,7 @@
 #include <err.h>
 #include <unistd.h>
 
+#include "controller/generation.h"
 #include "weir/place.h"
 #include "weir_test.skel.h"
 
@@ -24,11 +25,20 @@ uint64_t rig_salt(void)
 	return ++salt;
 }
 
+const struct weir_limit *rig_limit(const struct rig *rig, uint32_t index)
+{
+	const struct weir_board *board = rig->plane.board;
+
+	return &board->limits[board->active.generation * WEIR_LIMITS_MAX + index];
+}
+
 void rig_put(struct rig *rig, const struct weir_limit *limits, uint32_t count)
 {
 	uint32_t next = rig->plane.board->active.generation ^ 1;
 	struct weir_policy_head head = { .limits = count, .sample_ns = WEIR_NS_PER_SEC };
 
+	for (uint32_t i = 0; i < rig->plane.board->policy[next ^ 1].limits; i++)
+		weir_dataplane_remember(&rig->plane, rig_limit(rig, i));
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_limit limit = limits[i];
 
@@ -39,13 +49,6 @@ void rig_put(struct rig *rig, const struct weir_limit *limits, uint32_t count)
 	}
 	rig->plane.board->policy[next] = head;
 	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);
-}
-
-const struct weir_limit *rig_limit(const struct rig *rig, uint32_t index)
-{
-	const struct weir_board *board = rig->plane.board;
-
-	return &board->limits[board->active.generation * WEIR_LIMITS_MAX + index];
 }
 
 static void own_map(const struct rig *rig, const char *outer, uint32_t slot, uint32_t value_size,

@@ -101,22 +101,25 @@ struct model {
 	struct weir_bucket_conf conf;
 };
 
-/* After a change of the limit: the tokens stay, as far as the new burst holds them. */
-static void model_convert(struct model *model, const struct weir_bucket_conf *conf,
+/* The limit is changed: the tokens stay, as far as the new burst holds them. */
+static void models_change(struct model *models, const struct weir_bucket_conf *conf,
 			  uint64_t now_ticks)
 {
-	const struct weir_bucket_conf old = model->conf;
-	uint64_t tokens = 0;
+	for (int i = 0; i < SOURCES; i++) {
+		const struct weir_bucket_conf old = models[i].conf;
+		uint64_t owed = models[i].tat - now_ticks, tokens = 0;
 
-	model->conf = *conf;
-	if (model->tat <= now_ticks || !memcmp(&old, conf, sizeof(old)))
-		return;
-	if (model->tat - now_ticks < old.burst_ticks)
-		tokens = weir_ticks_convert(old.burst_ticks - (model->tat - now_ticks),
-					    old.cost_mantissa, old.cost_left - old.cost_right,
-					    conf->cost_mantissa,
-					    conf->cost_left - conf->cost_right, conf->burst_ticks);
-	model->tat = now_ticks + conf->burst_ticks - tokens;
+		models[i].conf = *conf;
+		if (models[i].tat <= now_ticks)
+			continue;
+		if (owed < old.burst_ticks)
+			tokens = weir_ticks_convert(old.burst_ticks - owed, old.cost_mantissa,
+						    old.cost_left - old.cost_right,
+						    conf->cost_mantissa,
+						    conf->cost_left - conf->cost_right,
+						    conf->burst_ticks);
+		models[i].tat = now_ticks + conf->burst_ticks - tokens;
+	}
 }
 
 static void agree_with_user_space(bool long_way)
@@ -144,12 +147,12 @@ static void agree_with_user_space(bool long_way)
 			limit = random_limit(&seed);
 			limit.long_way = long_way;
 			CU_ASSERT_EQUAL_FATAL(rig_set(&rig, &limit), 0);
+			models_change(models, conf_of(&rig), *rig.now_ns << WEIR_TICK_SHIFT);
 		}
 		cost = weir_bucket_cost(conf_of(&rig), limit.flags ? size : 1);
 		*rig.now_ns += random_gap(&seed, conf_of(&rig), cost);
 		now_ticks = *rig.now_ns << WEIR_TICK_SHIFT;
 		rig_frame(&frame, addresses[source], IPPROTO_UDP, size);
-		model_convert(&models[source], conf_of(&rig), now_ticks);
 		tat = &models[source].tat;
 		expected = weir_bucket_step(*tat, conf_of(&rig), now_ticks, cost, &next);
 		*tat = expected ? next : weir_bucket_clamp(*tat, conf_of(&rig), now_ticks);

@@ -202,6 +202,27 @@ static void d4_d7_no_double_at_the_boundary(void)
 	}
 }
 
+/* One packet of 16 fills a ring of 16 with one instant: no different from any other 16. */
+static void a_ring_of_one_instant_opens_again(void)
+{
+	struct weir_limit limit = fresh(16, SECOND);
+	struct frame frame;
+
+	begin();
+	rig_own(&rig, 0, SETS, 16);
+	limit.sliding.capacity = 16;
+	rig_cut_frames(&rig, true);
+	rig_put(&rig, &limit, 1);
+	rig_frame_of(&frame, "198.51.100.7", 16);
+	for (int window = 0; window < 5; window++) {
+		CU_ASSERT_EQUAL(rig_send(&rig, frame.bytes, frame.size, 1), XDP_PASS);
+		CU_ASSERT_EQUAL(rig_send(&rig, frame.bytes, frame.size, 1), XDP_DROP);
+		*rig.now_ns += SECOND - 1;
+		CU_ASSERT_EQUAL(rig_send(&rig, frame.bytes, frame.size, 1), XDP_DROP);
+		*rig.now_ns += 1;
+	}
+}
+
 static void d14_long_windows_slide_on(void)
 {
 	struct weir_limit limit = fresh(10, 60 * SECOND);
@@ -356,7 +377,8 @@ static void no_window_holds_more_with_packets_of_several(void)
 }
 
 WEIR_TESTS("kernel sliding", TEST(agrees_with_user_space), TEST(b5_agrees_over_live_changes),
-	   TEST(d4_d7_no_double_at_the_boundary), TEST(d14_long_windows_slide_on),
+	   TEST(d4_d7_no_double_at_the_boundary),
+	   TEST(a_ring_of_one_instant_opens_again), TEST(d14_long_windows_slide_on),
 	   TEST(b1_pushes_refill_nothing), TEST(d15_clock_steps),
 	   TEST(d8_nobody_in_the_window_is_forgotten), TEST(no_window_holds_more_than_its_quota),
 	   TEST(no_window_holds_more_with_packets_of_several))

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <xdp/libxdp.h>
 
+#include "controller/programs.h"
+
 #define MAPS_MAX 64
 
 /* ---- whose is it ---- */
@@ -28,7 +30,7 @@ bool weir_program_uses(uint32_t program_id, uint32_t map_id)
 	uint32_t ids[MAPS_MAX];
 	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
 	uint32_t size = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(program_id);
+	int fd = weir_program_open(program_id);
 	bool uses = false;
 
 	if (fd < 0)
@@ -45,7 +47,7 @@ static void describe(struct weir_xdp_found *found)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t size = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(found->id);
+	int fd = weir_program_open(found->id);
 
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size)) {
 		snprintf(found->name, sizeof(found->name), "%s", info.name);
@@ -126,8 +128,10 @@ static int single_fd(struct weir_xdp *xdp)
 	if (!xdp->single)
 		return -errno;
 	code = weir_load_programs(xdp->single, &words);
-	if (!code)
+	if (!code) {
+		weir_program_know(bpf_program__fd(xdp->single->progs.weir_xdp));
 		return bpf_program__fd(xdp->single->progs.weir_xdp);
+	}
 	weir_bpf__destroy(xdp->single);
 	xdp->single = NULL;
 	return code;
@@ -189,6 +193,8 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	code = open_chained(xdp);
 	if (!code)
 		code = xdp_program__attach(xdp->chained, (int)ifindex, libxdp_mode(mode), 0);
+	if (!code)
+		weir_program_know(xdp_program__fd(xdp->chained));
 	/* What failed may be half loaded: the next try gets a fresh one. */
 	if (code)
 		close_chained(xdp);
@@ -206,9 +212,9 @@ static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp
 
 	if (!old->dispatcher) {
 		fd = single_fd(xdp);
-		old_fd = fd < 0 ? fd : bpf_prog_get_fd_by_id(old->id);
+		old_fd = fd < 0 ? fd : weir_program_open(old->id);
 		if (old_fd < 0)
-			return fd < 0 ? fd : -errno;
+			return old_fd;
 		options.old_prog_fd = old_fd;
 		code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE,
 				      &options);
@@ -278,7 +284,7 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 	bool generic = status->asked == WEIR_POLICY_GENERIC;
 	enum weir_attachment mode = generic ? WEIR_ATTACHED_GENERIC : WEIR_ATTACHED_NATIVE;
 	int code = attach_new(xdp, status->ifindex, mode);
-	char why[200];
+	char why[400];
 
 	status->reason[0] = '\0';
 	if (code && weir_kernel_refused())
@@ -347,6 +353,36 @@ static int attach_over(struct weir_xdp *xdp, struct weir_interface_status *statu
 	return 0;
 }
 
+/* For a later run that may not open programs by their ids. */
+static void pin(struct weir_xdp *xdp, const struct weir_xdp_found *found)
+{
+	int fd;
+
+	if (found->holder != WEIR_HELD_BY_US || found->dispatcher || found->id == xdp->pinned_id)
+		return;
+	fd = weir_program_open(found->id);
+	if (fd < 0)
+		return;
+	weir_program_pin(fd, xdp->load->pins);
+	xdp->pinned_id = found->id;
+	close(fd);
+}
+
+/* What a kernel or driver refuses is no bad input, whatever its code (weir_control_code). */
+static int as_refusal(int code)
+{
+	switch (code) {
+	case 0:
+	case -EBUSY:
+	case -ENODEV:
+	case -ENOMEM:
+	case -EPERM:
+		return code;
+	default:
+		return -EIO;
+	}
+}
+
 int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 		    struct weir_error *err)
 {
@@ -365,9 +401,11 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 	default:
 		code = attach_fresh(xdp, status, err);
 	}
-	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found))
+	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found)) {
 		status->dispatcher = found.dispatcher;
-	return code;
+		pin(xdp, &found);
+	}
+	return as_refusal(code);
 }
 
 /* ---- detach ---- */
@@ -379,9 +417,9 @@ static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 	int fd, code;
 
 	if (!found->dispatcher) {
-		fd = bpf_prog_get_fd_by_id(found->id);
+		fd = weir_program_open(found->id);
 		if (fd < 0)
-			return -errno;
+			return fd;
 		/* In the mode it was attached in: the kernel answers 0 to another and does nothing.
 		 */
 		options.old_prog_fd = fd;

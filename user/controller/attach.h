@@ -35,6 +35,7 @@ struct weir_xdp {
 	struct weir_bpf *copy;	     /* the same for a dispatcher, when needed */
 	struct xdp_program *chained; /* its program */
 	bool no_dispatcher;	     /* seen: this kernel has none */
+	uint32_t pinned_id;	     /* of our program that is pinned beside the maps */
 };
 
 /* 0, or -errno: no such interface, not allowed to ask. */

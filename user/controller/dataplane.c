@@ -267,7 +267,8 @@ void weir_dataplane_unmap(struct weir_dataplane *dataplane)
 	dataplane->prefixes_fd = dataplane->events_fd = -1;
 }
 
-void weir_dataplane_remember(struct weir_dataplane *dataplane, const struct weir_limit *limit)
+void weir_dataplane_remember(struct weir_dataplane *dataplane, const struct weir_limit *limit,
+			     uint64_t now_ns)
 {
 	uint32_t at = limit->revision % WEIR_PAST_REVISIONS;
 
@@ -278,6 +279,7 @@ void weir_dataplane_remember(struct weir_dataplane *dataplane, const struct weir
 		.cost_mantissa = limit->bucket.cost_mantissa,
 		.cost_exponent = limit->bucket.cost_left - limit->bucket.cost_right,
 		.burst_ticks = limit->bucket.burst_ticks,
+		.until_ticks = now_ns << WEIR_TICK_SHIFT,
 	};
 }
 

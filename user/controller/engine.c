@@ -13,6 +13,7 @@
 #include "controller/engine_internal.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
+#include "controller/programs.h"
 
 /* Without news of a link, what can't be had is tried again every so many ticks. */
 #define RETRY_TICKS 30
@@ -171,6 +172,7 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 	if (code)
 		return weir_error_set(err, code, "can't map weir's maps into memory: %s",
 				      strerror(-code));
+	weir_programs_recall(engine->pins);
 	engine->xdp = (struct weir_xdp){
 		.load = &engine->load,
 		.board_id =
@@ -186,6 +188,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	if (engine->netlink_fd >= 0)
 		close(engine->netlink_fd);
 	weir_xdp_close(&engine->xdp);
+	weir_programs_forget();
 	weir_tc_close(&engine->tc);
 	weir_generation_close(&engine->generation);
 	if (engine->dataplane.board)
@@ -376,7 +379,9 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	}
 	id = weir_map_id(fd);
 	close(fd);
+	weir_programs_recall(pins);
 	code = weir_xdp_detach_all(id, err);
+	weir_programs_forget();
 	weir_tc_remove_all(pins, id);
 	if (!code)
 		code = weir_pins_remove(pins);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STORE(to, value) __atomic_store_n(&(to), value, __ATOMIC_RELEASE)
@@ -177,12 +178,21 @@ static void settle_labels(const struct weir_generation *generation,
 		labels[compiled->limits[i].slot] = compiled->labels[i];
 }
 
+/* The clock of bpf_ktime_get_ns. */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * WEIR_NS_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
 static void remember_all(const struct weir_generation *generation)
 {
 	struct weir_compiled_before now = weir_generation_now(generation);
 
 	for (size_t i = 0; i < now.count; i++)
-		weir_dataplane_remember(generation->dataplane, &now.limits[i]);
+		weir_dataplane_remember(generation->dataplane, &now.limits[i], now_ns());
 }
 
 int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
@@ -227,7 +237,7 @@ void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 {
 	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
 
-	weir_dataplane_remember(generation->dataplane, live);
+	weir_dataplane_remember(generation->dataplane, live, now_ns());
 	set_plain(generation, false);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
 		STORE(live->words[i], next->words[i]);
