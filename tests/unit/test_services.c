@@ -96,8 +96,8 @@ static void load(struct world *world, const char *a, const char *b, int64_t now_
 	char text[4096];
 
 	snprintf(text, sizeof(text), "%s%s%s%s", head, a, b, *a || *b ? "" : "  []\n");
-	CU_ASSERT_EQUAL_FATAL(
-		weir_policy_load_text(text, strlen(text), "w.yaml", &policy, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_policy_load_text(text, strlen(text), "w.yaml", &policy, &err),
+			      0);
 	weir_policy_free(world->policy);
 	world->policy = policy;
 	CU_ASSERT_EQUAL(weir_services_apply(world->services, policy, now_ns, &err), 0);
@@ -105,9 +105,8 @@ static void load(struct world *world, const char *a, const char *b, int64_t now_
 
 static void make(struct world *world)
 {
-	const struct weir_services_io io = { read_counts, write_output, limit,
-					     set,	  moved,	note,
-					     "/nonexistent", world };
+	const struct weir_services_io io = { read_counts, write_output, limit,		set,
+					     moved,	  note,		"/nonexistent", world };
 
 	*world = (struct world){ 0 };
 	world->services = weir_services_new(&io);
@@ -210,6 +209,34 @@ static void policy_becomes_loops(void)
 	CU_ASSERT_TRUE(json_is_false(at(got, "governor.frozen")));
 	json_decref(got);
 	unmake(&world);
+}
+
+static void monitor_enforces_nothing_and_the_end_lets_go(void)
+{
+	struct world world;
+	json_t *got;
+
+	make(&world);
+	load(&world, web, "", 0);
+	weir_services_tick(world.services, 0);
+	world.counts[0].failure = 1000;
+	weir_services_tick(world.services, SECOND);
+	CU_ASSERT(world.written[0].drop > 0.9);
+	world.policy->mode = WEIR_POLICY_MONITOR;
+	CU_ASSERT_EQUAL(weir_services_apply(world.services, world.policy, SECOND, NULL), 0);
+	weir_services_tick(world.services, 1100 * MS);
+	CU_ASSERT_EQUAL(world.written[0].drop, 0);
+	got = show(&world, "web");
+	CU_ASSERT(at_number(got, "breaker.drop") > 0.9); /* what it would */
+	json_decref(got);
+	world.policy->mode = WEIR_POLICY_ENFORCE;
+	CU_ASSERT_EQUAL(weir_services_apply(world.services, world.policy, SECOND, NULL), 0);
+	weir_services_tick(world.services, 1200 * MS);
+	CU_ASSERT(world.written[0].drop > 0.9);
+	weir_services_free(world.services);
+	CU_ASSERT_EQUAL(world.written[0].drop, 0);
+	CU_ASSERT_EQUAL(world.written[0].ceiling, WEIR_SERVICE_NO_CEILING);
+	weir_policy_free(world.policy);
 }
 
 /* What weir show says is what the limit has, whoever set it last, in whichever unit. */
@@ -319,11 +346,12 @@ static void reload_keeps_what_did_not_change(void)
 
 static void governor_of_another_limit_starts_anew(void)
 {
-	static const char other[] = "  - name: web\n"
-				    "    match: {proto: tcp, to_port: 80}\n"
-				    "    breaker: {k: 2, probe: 3s}\n"
-				    "    shedder: {cpu: 800}\n"
-				    "    governor: {control: slow, start: 300/min, floor: 10/min}\n";
+	static const char other[] =
+		"  - name: web\n"
+		"    match: {proto: tcp, to_port: 80}\n"
+		"    breaker: {k: 2, probe: 3s}\n"
+		"    shedder: {cpu: 800}\n"
+		"    governor: {control: slow, start: 300/min, floor: 10/min}\n";
 	struct world world;
 
 	make(&world);
@@ -355,8 +383,9 @@ static void reports_count_for_who_trusts_them(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "trust: report"));
 	weir_services_malformed(world.services);
 	/* The kernel's own view of its exchanges doesn't count, its refusals and places do. */
-	world.counts[1] = (struct weir_service_counts){ .success = 9999, .dropped = 7,
-							.shed = 8, .in_flight = 9 };
+	world.counts[1] = (struct weir_service_counts){
+		.success = 9999, .dropped = 7, .shed = 8, .in_flight = 9
+	};
 	weir_services_tick(world.services, 5 * SECOND);
 	got = show(&world, "api");
 	CU_ASSERT_STRING_EQUAL(text(got, "trust"), "report");
@@ -448,6 +477,7 @@ static void journal_has_movements_beside_their_text(void)
 }
 
 WEIR_TESTS("services", TEST(no_services_cost_nothing), TEST(policy_becomes_loops),
+	   TEST(monitor_enforces_nothing_and_the_end_lets_go),
 	   TEST(g11_offer_shown_is_the_limit_in_force), TEST(unlimited_limit_is_shown_as_null),
 	   TEST(reload_keeps_what_did_not_change), TEST(governor_of_another_limit_starts_anew),
 	   TEST(reports_count_for_who_trusts_them), TEST(freeze_takes_one_loop_or_all),

@@ -61,6 +61,8 @@ struct weir_policy_change weir_offer_change(double offer, struct weir_offer_unit
 	double whole = fmin(fmax(floor(offer + 0.5), 1), most);
 
 	snprintf(text, WEIR_OFFER_TEXT, "%.0f%s", whole,
-		 !unit.per_ns ? "" : unit.bytes ? "byte" : period_name(unit.per_ns));
+		 !unit.per_ns ? ""
+		 : unit.bytes ? "byte"
+			      : period_name(unit.per_ns));
 	return (struct weir_policy_change){ unit.per_ns ? "rate" : "limit", text };
 }
