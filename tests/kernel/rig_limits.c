@@ -38,7 +38,7 @@ void rig_put(struct rig *rig, const struct weir_limit *limits, uint32_t count)
 	struct weir_policy_head head = { .limits = count, .sample_ns = WEIR_NS_PER_SEC };
 
 	for (uint32_t i = 0; i < rig->plane.board->policy[next ^ 1].limits; i++)
-		weir_dataplane_remember(&rig->plane, rig_limit(rig, i));
+		weir_dataplane_remember(&rig->plane, rig_limit(rig, i), *rig->now_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_limit limit = limits[i];
 
