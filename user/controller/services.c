@@ -106,8 +106,10 @@ static struct weir_service_conf conf_of(const struct weir_policy_service *policy
 			     ratio(shedder->floor) },
 		.governor = { weir_offer_of_rate(&governor->start, unit),
 			      weir_offer_of_rate(&governor->floor, unit),
-			      weir_offer_of_rate(&governor->ceiling, unit), ratio(governor->high),
-			      ratio(governor->low), (int64_t)governor->window_ns },
+			      fmin(weir_offer_of_rate(&governor->ceiling, unit),
+				   weir_offer_most(unit)),
+			      ratio(governor->high), ratio(governor->low),
+			      (int64_t)governor->window_ns },
 		.seed = seed_of(policy->name),
 	};
 
