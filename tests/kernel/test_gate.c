@@ -121,7 +121,7 @@ static void both_cpus_enter_up_to_the_limit(void)
 		rig_begin(&both, RIG_DRIVE, 1024);
 		rig_put(&both, &limit, 1);
 		rig_plan(&both, &plan);
-		CU_ASSERT_EQUAL(rig_drive_both(&both, 200000, NULL), 0);
+		CU_ASSERT_EQUAL(rig_drive_both(&both, 80000, NULL), 0);
 		for (uint32_t source = 0; source < 3; source++)
 			CU_ASSERT_EQUAL(rig_verdict(&both, source).passed, most[i]);
 	}
