@@ -38,12 +38,13 @@ static int compile_set(const struct weir_engine *engine, const struct weir_polic
 	return 0;
 }
 
-int weir_engine_set(struct weir_engine *engine, const char *name,
-		    const struct weir_policy_change *changes, size_t count, bool save,
-		    struct weir_error *err)
+/* Into force, or nothing has changed. *label_before gets the label that it had. */
+static int change(struct weir_engine *engine, const char *name,
+		  const struct weir_policy_change *changes, size_t count, bool save,
+		  struct weir_label *label_before, struct weir_error *err)
 {
 	struct weir_policy_limit *limit = weir_policy_find_limit(engine->policy, name), before;
-	struct weir_label label, label_before;
+	struct weir_label label;
 	struct weir_limit next;
 	int code;
 
@@ -60,10 +61,29 @@ int weir_engine_set(struct weir_engine *engine, const char *name,
 		*limit = before;
 		return code;
 	}
-	weir_compile_label(&before, &label_before);
+	weir_compile_label(&before, label_before);
 	weir_compile_label(limit, &label);
 	weir_generation_set(&engine->generation, (uint32_t)(limit - engine->policy->limits), &next,
 			    &label);
-	say_set(engine, name, changes, count, label_before.setting);
 	return 0;
+}
+
+int weir_engine_set(struct weir_engine *engine, const char *name,
+		    const struct weir_policy_change *changes, size_t count, bool save,
+		    struct weir_error *err)
+{
+	struct weir_label before;
+	int code = change(engine, name, changes, count, save, &before, err);
+
+	if (!code)
+		say_set(engine, name, changes, count, before.setting);
+	return code;
+}
+
+int weir_engine_move(struct weir_engine *engine, const char *name,
+		     const struct weir_policy_change *step, struct weir_error *err)
+{
+	struct weir_label before;
+
+	return change(engine, name, step, 1, false, &before, err);
 }
