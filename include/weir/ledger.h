@@ -16,8 +16,8 @@
  *
  *	from	50%		70%		80%		90%
  *	4	0	15%	0.0003% 21%	0.04%	23%	0.8%	24%
+ *	5	0	9.1%	0.0005% 16%	0.06%	19%	1.0%	20%
  *	6	0	4.7%	0.007%	11%	0.16%	14%	1.4%	17%
- *	7	0	2.1%	0.08%	7%	0.53%	10%	2.4%	12%
  *
  * Concurrency, for any number of CPUs, without a lock:
  * - Taking: compare-and-swap on the state word.
