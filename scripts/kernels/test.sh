@@ -41,7 +41,7 @@ test_kernel() {
     return
   fi
   TOOLS=$tools TIMEOUT=${TIMEOUT:-900} scripts/kernels/run-in-kernel.sh "$tree" "$2" \
-    "scripts/kernels/guest.sh ${options[*]}" 2>&1 | tee "$log" || code=$?
+    "bash scripts/kernels/guest.sh ${options[*]}" 2>&1 | tee "$log" || code=$?
   if ! read -r passed _ failed _ < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
   then
     echo "FAIL kernel $1: exit $code without a count"
