@@ -370,7 +370,8 @@ static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_
 	if (shared && charge->mode != WEIR_BACK) {
 		if (weir_lease_covers(lease, context, limit))
 			return WEIR_ADMITTED;
-		if (charge->mode == WEIR_TAKE && weir_lease_is_over(lease, limit, context->now_ticks))
+		if (charge->mode == WEIR_TAKE &&
+		    weir_lease_is_over(lease, limit, context->now_ticks))
 			weir_lease_return(context, lease);
 	}
 	answer = weir_take_once(context);

@@ -88,7 +88,8 @@ static __always_inline int weir_parse_skb(struct __sk_buff *ctx, struct weir_con
 	uint32_t linear = ctx->data_end - ctx->data;
 	int parsed = weir_parse_linear(ctx, context);
 
-	if (linear < ctx->len && linear < WEIR_PULL_BYTES && !weir_upper_is_read(&context->packet)) {
+	if (linear < ctx->len && linear < WEIR_PULL_BYTES &&
+	    !weir_upper_is_read(&context->packet)) {
 		bpf_skb_pull_data(ctx, ctx->len < WEIR_PULL_BYTES ? ctx->len : WEIR_PULL_BYTES);
 		parsed = weir_parse_linear(ctx, context);
 	}

@@ -28,8 +28,8 @@ static __always_inline void weir_match_row(struct weir_context *context, uint32_
 		weir_bitmap_and(&context->limits, bitmap);
 }
 
-static __always_inline uint32_t weir_match_port_class(const struct weir_context *context, uint32_t source,
-						   uint16_t port)
+static __always_inline uint32_t weir_match_port_class(const struct weir_context *context,
+						      uint32_t source, uint16_t port)
 {
 	uint32_t key = (context->generation * 2 + source) * WEIR_PORT_WORDS + port / 4;
 	const uint64_t *word;

@@ -15,6 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The parser is one function to the compiler: a call costs more than its work. */
+#define WEIR_INLINE static inline __attribute__((always_inline))
+
 #define WEIR_EXTENSIONS_MAX 8
 #define WEIR_NO_VLAN 0xffff
 
@@ -87,7 +90,7 @@ struct weir_cursor {
 #define WEIR_OFFSET_MAX 4095
 
 /* `size` bytes at the cursor, or NULL where the frame ends before. Does not move the cursor. */
-static inline __attribute__((always_inline)) const uint8_t *
+WEIR_INLINE const uint8_t *
 weir_cursor_peek(const struct weir_cursor *cursor, uint32_t size)
 {
 	uint32_t offset = cursor->offset;
@@ -136,7 +139,8 @@ static inline uint32_t weir_word(const uint8_t *at)
 }
 
 /* Returns the ethertype behind up to two tags, or 0 where the frame ends first. */
-static inline __attribute__((always_inline)) uint16_t weir_parse_link(struct weir_cursor *cursor, struct weir_packet *packet)
+WEIR_INLINE uint16_t weir_parse_link(struct weir_cursor *cursor,
+				struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 14);
 	uint16_t type;
@@ -160,7 +164,7 @@ static inline __attribute__((always_inline)) uint16_t weir_parse_link(struct wei
 }
 
 /* The upper layer: what can't be read is left out, never an error. */
-static inline __attribute__((always_inline)) void weir_parse_transport(struct weir_cursor *cursor, struct weir_packet *packet)
+WEIR_INLINE void weir_parse_transport(struct weir_cursor *cursor, struct weir_packet *packet)
 {
 	const uint8_t *at;
 
@@ -201,8 +205,8 @@ static inline __attribute__((always_inline)) void weir_parse_transport(struct we
 	packet->has |= WEIR_HAS_PORTS;
 }
 
-static inline __attribute__((always_inline)) enum weir_parsed weir_parse_ipv4(struct weir_cursor *cursor,
-					       struct weir_packet *packet)
+WEIR_INLINE enum weir_parsed weir_parse_ipv4(struct weir_cursor *cursor,
+				struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 20);
 	uint32_t header;
@@ -232,8 +236,8 @@ static inline __attribute__((always_inline)) enum weir_parsed weir_parse_ipv4(st
  * One extension header: moves past it and returns the next header's number, or -1 where the
  * chain ends without a transport header (cut off, encrypted, no next header, a later fragment).
  */
-static inline __attribute__((always_inline)) int weir_parse_extension(struct weir_cursor *cursor, struct weir_packet *packet,
-				       uint8_t protocol)
+WEIR_INLINE int weir_parse_extension(struct weir_cursor *cursor, struct weir_packet *packet,
+				uint8_t protocol)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 8);
 	uint16_t fragment;
@@ -265,8 +269,8 @@ static inline bool weir_is_extension(uint8_t protocol)
 	       protocol == WEIR_IP_AUTHENTICATION;
 }
 
-static inline __attribute__((always_inline)) enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
-					       struct weir_packet *packet)
+WEIR_INLINE enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
+				struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 40);
 	uint8_t hop_limit;
@@ -306,8 +310,8 @@ static inline __attribute__((always_inline)) enum weir_parsed weir_parse_ipv6(st
  * WEIR_NO_VLAN. Writes all of *packet but bytes and
  * packets; addresses only where it is WEIR_PARSED or neighbour discovery.
  */
-static inline __attribute__((always_inline)) enum weir_parsed weir_packet_parse(struct weir_packet *packet, const void *data,
-						 const void *end, uint16_t vlan)
+WEIR_INLINE enum weir_parsed weir_packet_parse(struct weir_packet *packet, const void *data,
+				const void *end, uint16_t vlan)
 {
 	struct weir_cursor cursor = { .data = data, .end = end };
 
@@ -338,8 +342,8 @@ static inline __attribute__((always_inline)) enum weir_parsed weir_packet_parse(
  * Whether a frame is of the kind that most are: no VLAN tag, IPv4. Its source is then at 26 and
  * weir_packet_parse would say WEIR_PARSED.
  */
-static inline __attribute__((always_inline)) bool weir_packet_is_plain(const uint8_t *data,
-								       const uint8_t *end)
+WEIR_INLINE bool weir_packet_is_plain(const uint8_t *data,
+				const uint8_t *end)
 {
 	return data + 34 <= end && weir_read16(data + 12) == WEIR_ETH_IPV4 &&
 	       data[14] >> 4 == 4 && (data[14] & 0x0f) >= 5;

@@ -52,7 +52,8 @@ fi
 
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then die "usage: get-kernel.sh VERSION [DIR]"; fi
 version=$1
-[[ $version =~ ^[0-9]+(\.[0-9]+)*$ ]] || die "VERSION is a number such as 6.1 or 6.12.43, not '$version'"
+[[ $version =~ ^[0-9]+(\.[0-9]+)*$ ]] ||
+  die "VERSION is a number such as 6.1 or 6.12.43, not '$version'"
 mkdir -p "${2:-kernels}"
 dir=$(cd "${2:-kernels}" && pwd)
 need apt-get apt
@@ -96,18 +97,23 @@ opts=(-q -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts=
   -o Dir::Cache="$state/cache" -o APT::Architecture=amd64 -o Acquire::Languages=none
   -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)")
 log=$state/log
-timeout 300 apt-get "${opts[@]}" update >"$log" 2>&1 || { cat "$log" >&2; die "apt-get update failed for: $suites"; }
+timeout 300 apt-get "${opts[@]}" update >"$log" 2>&1 || {
+  cat "$log" >&2
+  die "apt-get update failed for: $suites"
+}
 
 # The newest image of that version, as "DEBVERSION PACKAGE...".  Passed over: metapackages,
 # and images that need a linux-binary or -modules package that the archive has dropped.
 pick=$(apt-cache "${opts[@]}" dumpavail | awk -v want="$version" -v flavour="$flavour" '
   /^Package: / { pkg = $2 } /^Version: / { ver = $2 } /^Depends: / { deps = $0 }
-  /^$/ { if (pkg ~ /^linux-/) { have[pkg, ver] = 1; if (pkg ~ /^linux-image-/) images[pkg, ver] = deps }
+  /^$/ { if (pkg ~ /^linux-/) { have[pkg, ver] = 1
+         if (pkg ~ /^linux-image-/) images[pkg, ver] = deps }
          pkg = ver = deps = "" }
   END {
     for (key in images) {
       split(key, kv, SUBSEP); pkg = kv[1]; ver = kv[2]; deps = images[key]
-      if (pkg !~ "^linux-image-[0-9][0-9a-z.+~]*(-[0-9][0-9a-z.]*)?-" flavour "$" || deps ~ /linux-image-/ ||
+      if (pkg !~ "^linux-image-[0-9][0-9a-z.+~]*(-[0-9][0-9a-z.]*)?-" flavour "$" ||
+          deps ~ /linux-image-/ ||
           index(ver, want) != 1 || substr(ver, length(want) + 1, 1) !~ /[.~+-]/) continue
       release = substr(pkg, length("linux-image-") + 1); list = pkg; missing = 0
       split("base binary modules", kinds, " ")

@@ -56,12 +56,14 @@ for d in "$near/.." "$near/../usr" "$near/../../.."; do
   if [ -f "$d/lib/modules/$release/modules.dep" ]; then base=$d; break; fi
 done
 modules=${MODULES-veth sch_ingress cls_bpf act_bpf}
-[ -n "$base" ] || [ -z "$modules" ] || die "no lib/modules/$release with a modules.dep near $vmlinuz (depmod makes it; or set MODULES='')"
+[ -n "$base" ] || [ -z "$modules" ] ||
+  die "no lib/modules/$release with a modules.dep near $vmlinuz (depmod makes it, or MODULES='')"
 
 # Modules in load order, uncompressed, so that the guest needs no modprobe.
 n=100
 for m in $modules; do
-  deps=$(modprobe -d "$base" -S "$release" --show-depends "$m" 2>&1) || die "module $m for $release: $deps"
+  deps=$(modprobe -d "$base" -S "$release" --show-depends "$m" 2>&1) ||
+    die "module $m for $release: $deps"
   while read -r kind path _; do
     [ "$kind" = insmod ] || continue # builtin
     name=$(basename "$path"); name=${name%%.ko*}
@@ -117,7 +119,8 @@ sync
 reboot -f
 INIT
 chmod 755 "$root/init"
-(cd "$root" && find . | "$busybox" cpio -o -H newc -R 0:0 2>/dev/null) >"$work/initrd" || die "cannot make the initramfs"
+(cd "$root" && find . | "$busybox" cpio -o -H newc -R 0:0 2>/dev/null) >"$work/initrd" ||
+  die "cannot make the initramfs"
 
 accel=tcg,thread=single # thread=multi once crashed a guest and is hardly faster
 accel=${ACCEL:-$accel}
@@ -130,14 +133,17 @@ qemu=(qemu-system-x86_64 -accel "$accel" -cpu max -m "${MEM:-1G}" -smp "${SMP:-2
   -serial "file:$console" -chardev stdio,id=out,signal=off -serial chardev:out)
 began=$(date +%s.%N)
 status=0
-timeout --foreground -k 5 "$limit" "${qemu[@]}" </dev/null 2>"$work/qemu.err" | awk -v mark="$mark" -v to="$work/result" '
-  (at = index($0, mark)) { printf "%s", substr($0, 1, at - 1); print substr($0, at + length(mark) + 1) > to; next }
+timeout --foreground -k 5 "$limit" "${qemu[@]}" </dev/null 2>"$work/qemu.err" |
+  awk -v mark="$mark" -v to="$work/result" '
+  (at = index($0, mark)) { printf "%s", substr($0, 1, at - 1)
+    print substr($0, at + length(mark) + 1) > to; next }
   { print; fflush() }' || status=$?
 took=$(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
 
 if [ -s "$work/result" ]; then
   read -r rc start end <"$work/result"
-  echo "run-in-kernel: $release ($accel): exit $rc, command began $start s after boot and ended at $end s, $took s in all" >&2
+  echo "run-in-kernel: $release ($accel): exit $rc, " \
+    "command began $start s after boot and ended at $end s, $took s in all" >&2
   exit "$rc"
 fi
 echo "run-in-kernel: $release: the last kernel messages:" >&2

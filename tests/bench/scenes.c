@@ -72,11 +72,10 @@ static char *policy_text(const struct scene *scene, enum verdict verdict, bool a
 			strstr(scene->limit[verdict], "key:") ? "" : "key: source, ",
 			scene->limit[verdict]);
 	for (unsigned int i = 0; !alone && i < scene->others; i++)
-		used += snprintf(
-			text + used, POLICY_BYTES - (size_t)used,
-			"  - {name: other-%u, key: source, match: {proto: %s, to_port: %u}, " BLOCKING
-			"}\n",
-			i, i & 1 ? "tcp" : "udp", 1000 + i);
+		used += snprintf(text + used, POLICY_BYTES - (size_t)used,
+				 "  - {name: other-%u, key: source, match: {proto: %s, to_port: "
+				 "%u}, " BLOCKING "}\n",
+				 i, i & 1 ? "tcp" : "udp", 1000 + i);
 	return text;
 }
 

@@ -227,7 +227,8 @@ static void both_cpus_strike_together(void)
 	CU_ASSERT_EQUAL(totals.passed_packets, 2);
 	CU_ASSERT_EQUAL(totals.refused_packets, 80000 - 2);
 	/* Refused on both before the ban, and by it after. One of each CPU may be under way. */
-	CU_ASSERT_TRUE(totals.banned_packets >= 30000 - 2 - 2 && totals.banned_packets <= 30000 - 2);
+	CU_ASSERT_TRUE(totals.banned_packets >= 30000 - 2 - 2 &&
+		       totals.banned_packets <= 30000 - 2);
 }
 
 WEIR_TESTS("kernel bans", TEST(earned_by_so_many_refusals), TEST(ends_to_the_nanosecond),

@@ -482,11 +482,12 @@ static void p16_other_traffic_passes(void)
 	CU_ASSERT_EQUAL(traffic.bytes[WEIR_PATH_LIMITS], 60 + v6.size);
 }
 
-WEIR_TESTS("kernel bucket", TEST(agrees_with_user_space), TEST(agrees_with_user_space_the_long_way), TEST(holds_the_limit_to_one_packet),
-	   TEST(charges_bytes), TEST(monitor_counts_and_lets_pass),
-	   TEST(contended_is_refused_and_counted), TEST(b5_change_acts_at_once),
-	   TEST(b1_pushes_refill_nothing), TEST(b1_raises_give_nothing),
-	   TEST(b1_changes_back_and_forth_refill_nothing),
-	   TEST(b1_a_change_keeps_the_tokens), TEST(b1_a_forgotten_revision_is_empty), TEST(d6_small_refills_keep_the_remainder),
-	   TEST(d12_idle_for_years), TEST(d13_rates_above_one_a_nanosecond), TEST(d15_clock_steps),
+WEIR_TESTS("kernel bucket", TEST(agrees_with_user_space), TEST(agrees_with_user_space_the_long_way),
+	   TEST(holds_the_limit_to_one_packet), TEST(charges_bytes),
+	   TEST(monitor_counts_and_lets_pass), TEST(contended_is_refused_and_counted),
+	   TEST(b5_change_acts_at_once), TEST(b1_pushes_refill_nothing),
+	   TEST(b1_raises_give_nothing), TEST(b1_changes_back_and_forth_refill_nothing),
+	   TEST(b1_a_change_keeps_the_tokens), TEST(b1_a_forgotten_revision_is_empty),
+	   TEST(d6_small_refills_keep_the_remainder), TEST(d12_idle_for_years),
+	   TEST(d13_rates_above_one_a_nanosecond), TEST(d15_clock_steps),
 	   TEST(p16_other_traffic_passes))

@@ -14,7 +14,8 @@ static void config(const char *lists)
 	char text[1024];
 
 	snprintf(text, sizeof(text),
-		 "version: 1\nledger: {keys: 1024}\ninterfaces:\n" W0 "%slimits:\n" TEN_A_DAY, lists);
+		 "version: 1\nledger: {keys: 1024}\ninterfaces:\n" W0 "%slimits:\n" TEN_A_DAY,
+		 lists);
 	lab_write(lab.config, text);
 }
 

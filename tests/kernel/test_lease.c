@@ -76,7 +76,8 @@ static void race(double rate, double burst, uint64_t packets, uint64_t step_ns)
 	left_ticks = outstanding(&both);
 	paid_ticks = passed * cost_of(&limit);
 	had_ticks = limit.bucket.burst_ticks + RIG_TICKS(*both.now_ns - RIG_START_NS);
-	printf("  both CPUs, %.0f/s, burst %.0f: %" PRIu64 " passed of %.0f, most on lease %.3f%% of a "
+	printf("  both CPUs, %.0f/s, burst %.0f: %" PRIu64
+	       " passed of %.0f, most on lease %.3f%% of a "
 	       "burst in %" PRIu64 " looks, %" PRIu64 " contended\n",
 	       rate, burst, passed, (double)had_ticks / (double)cost_of(&limit),
 	       100 * (double)most_outstanding / (double)limit.bucket.burst_ticks, samples,

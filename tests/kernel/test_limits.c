@@ -243,7 +243,8 @@ static void a_lost_race_gives_everything_back(void)
 		for (int packet = 0; packet < 5; packet++)
 			send_one("192.0.2.1");
 		totals = rig_totals(&rig, i);
-		CU_ASSERT_EQUAL(totals.passed_packets, limits[i].flags == WEIR_LIMIT_UNLIMITED ? 5 : 3);
+		CU_ASSERT_EQUAL(totals.passed_packets,
+				limits[i].flags == WEIR_LIMIT_UNLIMITED ? 5 : 3);
 	}
 }
 

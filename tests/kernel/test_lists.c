@@ -49,8 +49,8 @@ static void list(const char *name, const char *prefix, uint64_t expires_ns)
 	key.length = (uint32_t)atoi(slash + 1);
 	CU_ASSERT_EQUAL_FATAL(inet_pton(v6 ? AF_INET6 : AF_INET, text, key.address), 1);
 	snprintf(map, sizeof(map), "weir_%s%c", name, v6 ? '6' : '4');
-	CU_ASSERT_EQUAL_FATAL(bpf_map_update_elem(rig_map_fd(&rig, map), &key, &expires_ns, BPF_ANY),
-			      0);
+	CU_ASSERT_EQUAL_FATAL(
+		bpf_map_update_elem(rig_map_fd(&rig, map), &key, &expires_ns, BPF_ANY), 0);
 	rig.plane.board->lists_live.used |= allow ? (v6 ? WEIR_LIST_ALLOW6 : WEIR_LIST_ALLOW4) :
 						    (v6 ? WEIR_LIST_DENY6 : WEIR_LIST_DENY4);
 }

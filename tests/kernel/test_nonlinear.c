@@ -141,7 +141,8 @@ static void ports_and_flags_are_read_all_the_same(void)
 	static const uint8_t families[] = { 4, 6 };
 
 	for (int i = 0; i < 6; i++) {
-		struct weir_packet syn = tcp(families[i & 1], 0x02), ack = tcp(families[i & 1], 0x10);
+		struct weir_packet syn = tcp(families[i & 1], 0x02),
+				   ack = tcp(families[i & 1], 0x10);
 		uint32_t payload = payloads[i / 2];
 
 		begin(BLOCK("proto: tcp, to_port: 80"));

@@ -270,8 +270,8 @@ static uint64_t flood(bool align, uint64_t *periods)
 	after = rig_totals(&both, 0);
 	*periods = (*both.now_ns - RIG_START_NS + BOTH_PERIOD_NS - 1) / BOTH_PERIOD_NS;
 	printf("  both CPUs, %s: %u passed in %" PRIu64 " periods of %d, %" PRIu64 " contended\n",
-	       align ? "aligned" : "not aligned", rig_verdict(&both, 0).passed, *periods, BOTH_QUOTA,
-	       after.contended_packets - before.contended_packets);
+	       align ? "aligned" : "not aligned", rig_verdict(&both, 0).passed, *periods,
+	       BOTH_QUOTA, after.contended_packets - before.contended_packets);
 	CU_ASSERT_EQUAL(after.passed_packets - before.passed_packets, rig_verdict(&both, 0).passed);
 	return rig_verdict(&both, 0).passed;
 }

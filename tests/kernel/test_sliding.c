@@ -361,8 +361,10 @@ static void race(uint32_t quota, uint32_t capacity, uint32_t packets)
 
 static void no_window_holds_more_than_its_quota(void)
 {
-	static const uint32_t rows[][2] = { { 1, 16 },	 { 2, 16 },    { 5, 16 },     { 16, 16 },
-					    { 17, 32 },  { 100, 128 }, { 1000, 4096 }, { 4096, 4096 } };
+	static const uint32_t rows[][2] = {
+		{ 1, 16 },  { 2, 16 },	  { 5, 16 },	  { 16, 16 },
+		{ 17, 32 }, { 100, 128 }, { 1000, 4096 }, { 4096, 4096 }
+	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		race(rows[i][0], rows[i][1], 1);

@@ -341,8 +341,9 @@ static void p1_p2_fragments(void)
 			CU_ASSERT_EQUAL(rig_send_skb(&rig, frame, size, NULL) == refused, i == 0);
 		}
 		/* A limit on the address was charged three later ones: no more of them. */
-		CU_ASSERT_EQUAL(rig_send_skb(&rig, frame, fragment(frame, family6 ? 6 : 4, 7), NULL),
-				refused);
+		CU_ASSERT_EQUAL(
+			rig_send_skb(&rig, frame, fragment(frame, family6 ? 6 : 4, 7), NULL),
+			refused);
 	}
 }
 

@@ -72,13 +72,13 @@ test_egress() {
 }
 
 need_root
-weir_lab
+weir_lab 1
 write_wire_config unlimited
 start_weir
 spawn server s iperf3 -s -p 5301
 wait_for 5 in_ns s sh -c 'ss -ltn | grep -q :5301'
 test_segments
-write_wire_config '200mbit, burst: 64kbyte'
+write_wire_config '200mbit, burst: 256kbyte'
 check "the limit on the way out" weir reload
 test_egress
 finish

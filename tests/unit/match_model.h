@@ -173,7 +173,8 @@ static inline bool in_ranges(const struct weir_ranges *ranges, uint32_t value)
 	return in;
 }
 
-static inline bool in_prefixes(const struct weir_prefixes *list, uint8_t family, const void *address)
+static inline bool in_prefixes(const struct weir_prefixes *list, uint8_t family,
+			       const void *address)
 {
 	bool in = !list->count;
 
@@ -187,7 +188,8 @@ static inline bool any(const struct weir_bits256 *bits)
 	return bits->words[0] | bits->words[1] | bits->words[2] | bits->words[3];
 }
 
-static inline bool naive_interface(const struct weir_policy *policy, const struct weir_policy_match *match,
+static inline bool naive_interface(const struct weir_policy *policy,
+				   const struct weir_policy_match *match,
 			    uint32_t interface)
 {
 	bool in = !match->interfaces.count;
@@ -197,7 +199,8 @@ static inline bool naive_interface(const struct weir_policy *policy, const struc
 	return in;
 }
 
-static inline bool naive_upper(const struct weir_policy_match *match, const struct weir_packet *packet)
+static inline bool naive_upper(const struct weir_policy_match *match,
+			       const struct weir_packet *packet)
 {
 	if (any(&match->protocols) && !weir_bits256_has(&match->protocols, packet->protocol))
 		return false;
@@ -215,7 +218,8 @@ static inline bool naive_upper(const struct weir_policy_match *match, const stru
 		weir_bits256_has(&match->icmp_types, packet->icmp_type));
 }
 
-static inline bool naive(const struct weir_policy *policy, size_t limit, const struct packet *packet)
+static inline bool naive(const struct weir_policy *policy, size_t limit,
+			 const struct packet *packet)
 {
 	const struct weir_policy_match *match = &policy->limits[limit].match;
 	const struct weir_packet *parsed = &packet->parsed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The lists' table: expiries of nested prefixes against a naive model, and what the trie is told. */
+/* The lists' table: expiries of nested prefixes against a naive model, and what the trie is told.
+ */
 #include "harness.h"
 
 #include <errno.h>

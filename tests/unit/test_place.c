@@ -30,7 +30,8 @@ static void a_conversion_is_exact_to_its_rounding(void)
 		int to_exponent = (int)random_below(&seed, 50) - 31;
 		uint64_t ticks = random_below(&seed, 1ULL << random_below(&seed, 60));
 		uint64_t most = random_below(&seed, WEIR_BUCKET_SPAN_MAX);
-		uint64_t expected = exact(ticks, mantissa, exponent, to_mantissa, to_exponent, most);
+		uint64_t expected =
+			exact(ticks, mantissa, exponent, to_mantissa, to_exponent, most);
 		uint64_t got = weir_ticks_convert(ticks, mantissa, exponent, to_mantissa,
 						  to_exponent, most);
 		int shift = to_exponent - exponent;

@@ -238,7 +238,8 @@ static void the_keys(void)
 		  "field 'keys': key: none is one key for all: remove it" },
 		{ V "limits:\n  - {name: x, key: flow, keys: 1M, sliding: {quota: 4000, window: "
 		    "1s}}\n",
-		  "field 'keys': '1000000' keys with a ring of 32768 bytes each are more than 4 GiB: "
+		  "field 'keys': '1000000' keys with a ring of 32768 bytes each are more than 4 "
+		  "GiB: "
 		  "write at most 131072" },
 		{ V "limits:\n  - name: bans\n    key: none\n" BUCKET,
 		  "the name is a word of weir show" },

@@ -61,9 +61,9 @@ static int say_json(const struct weir_cli *cli, const struct weir_policy *policy
 	fclose(out);
 	for (size_t i = 0; i < policy->limit_count; i++)
 		own += own_bytes(policy, &policy->limits[i]);
-	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "schema", WEIR_JSON_SCHEMA, "file",
-			 policy->file, "interfaces", (json_int_t)policy->interface_count, "limits",
-			 (json_int_t)policy->limit_count, "places",
+	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "schema", WEIR_JSON_SCHEMA,
+			 "file", policy->file, "interfaces", (json_int_t)policy->interface_count,
+			 "limits", (json_int_t)policy->limit_count, "places",
 			 (json_int_t)shape->sets * WEIR_WAYS, "memory_bytes",
 			 (json_int_t)weir_shape_bytes(shape), "own_memory_bytes", (json_int_t)own,
 			 "policy", text);

@@ -63,10 +63,11 @@ static int say_change(const struct weir_cli *cli, json_t *result)
 
 static int usage(const struct weir_cli *cli)
 {
-	return weir_cli_fail_text(cli, WEIR_EXIT_USAGE,
-				  "give: weir %s add PREFIX [for TIME], weir %s del PREFIX, or weir "
-				  "%s list",
-				  cli->command->name, cli->command->name, cli->command->name);
+	return weir_cli_fail_text(
+		cli, WEIR_EXIT_USAGE,
+		"give: weir %s add PREFIX [for TIME], weir %s del PREFIX, or weir "
+		"%s list",
+		cli->command->name, cli->command->name, cli->command->name);
 }
 
 static int run(struct weir_cli *cli)

@@ -136,7 +136,8 @@ static void say_bans(json_t *bans)
 	json_array_foreach(bans, i, ban)
 	{
 		/* To the second. */
-		uint64_t left = (uint64_t)number(ban, "left_ns") / WEIR_NS_PER_SEC * WEIR_NS_PER_SEC;
+		uint64_t left =
+			(uint64_t)number(ban, "left_ns") / WEIR_NS_PER_SEC * WEIR_NS_PER_SEC;
 
 		weir_table_add(&table, "%s", text(ban, "limit"));
 		weir_table_add(&table, "%s", text(ban, "key"));

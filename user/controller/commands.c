@@ -274,7 +274,8 @@ static void list_change(struct weir_loop *loop, struct weir_control_client *clie
 	int rc = add ? read_for(arguments, &for_ns, &err) : 0;
 
 	if (!rc && !prefix)
-		rc = weir_error_set(&err, -EINVAL, "%s takes a text 'prefix'", weir_list_name(list));
+		rc = weir_error_set(&err, -EINVAL, "%s takes a text 'prefix'",
+				    weir_list_name(list));
 	if (!rc && add)
 		rc = weir_engine_list_add(loop->engine, list, prefix, for_ns, &expires_ns, &err);
 	else if (!rc)
