@@ -3,6 +3,7 @@
 #pragma once
 
 #include "process.bpf.h"
+#include "reset.bpf.h"
 
 static __always_inline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
 {
@@ -33,7 +34,9 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 		context->packet.bytes = bpf_xdp_get_buff_len(ctx);
 	if (frame_bytes && context->packet.bytes > frame_bytes)
 		weir_count_segments(&context->packet, frame_bytes);
-	return weir_process(cpu, context, parsed) ? XDP_PASS : XDP_DROP;
+	if (weir_process(cpu, context, parsed))
+		return XDP_PASS;
+	return context->reset ? weir_reset(ctx, context) : XDP_DROP;
 }
 
 /* What of an skb must lie in one piece to be read. */

@@ -59,6 +59,7 @@ static __always_inline bool weir_count_refused(struct weir_cpu *cpu, struct weir
 		totals->banned_packets += answer == WEIR_BANNED ? packets : 0;
 	}
 	context->would = limit->flags & WEIR_LIMIT_MONITOR;
+	context->reset = limit->flags & WEIR_LIMIT_RESET;
 	if (context->would) {
 		totals->would_refuse_packets += packets;
 		return true;
@@ -271,6 +272,7 @@ static __always_inline struct weir_context *weir_context_open(struct weir_cpu *c
 	context->ifindex = ifindex;
 	context->refused_by = WEIR_NO_LIMIT;
 	context->would = 0;
+	context->reset = 0;
 	return context;
 }
 

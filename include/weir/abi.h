@@ -57,7 +57,9 @@ struct weir_policy_head {
 	uint32_t limits;
 	uint64_t sample_ns; /* least time between two drop events of a CPU */
 	struct weir_bitmap hooks[WEIR_HOOKS];
-	uint64_t reserved[2];
+	uint32_t gates; /* limits that are gates */
+	uint32_t services;
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
 
@@ -95,6 +97,7 @@ enum weir_limit_flag {
 	WEIR_LIMIT_UNTRACKED_DROPS = 1 << 2,  /* a newcomer without a place is refused */
 	WEIR_LIMIT_BLOCK = 1 << 3,	      /* refuse everything that matches */
 	WEIR_LIMIT_UNLIMITED = 1 << 4,	      /* count, refuse nothing */
+	WEIR_LIMIT_RESET = 1 << 5,	      /* gate: a refused SYN is answered with a RST (XDP) */
 };
 
 /* Which parts of a packet make up the key: all zero is one key for all. */
@@ -148,12 +151,27 @@ struct weir_interface_line {
 };
 
 /*
+ * Gates count the connections that sockets of these network namespaces accepted, whatever
+ * interface they came in by: a socket doesn't know it, nor the hook, so match.interfaces,
+ * match.vlan and hook say only which SYNs may be refused. A namespace is known by the inode
+ * of /proc/PID/ns/net.
+ */
+#define WEIR_NETNS_MAX 14
+struct weir_where {
+	uint32_t netns[WEIR_NETNS_MAX]; /* 0: none */
+	uint32_t walk;			/* number of the recount that is going on; 0: none is */
+	uint32_t walks;			/* of the last one; never 0 again */
+};
+_Static_assert(sizeof(struct weir_where) == 64, "one cache line");
+
+/*
  * Map `.data.board`, one entry: all of the policy that every packet looks at. A global variable
  * of the programs, which costs them no look-up.
  */
 struct weir_board {
 	struct weir_switch active;
 	struct weir_lists_live lists_live;
+	struct weir_where where;
 	struct weir_policy_head policy[2];
 	struct weir_limit limits[2 * WEIR_LIMITS_MAX];
 	struct weir_interface_line interfaces[WEIR_INTERFACE_LINES];
@@ -227,7 +245,60 @@ struct weir_strikes {
 	uint64_t count;
 };
 
+/*
+ * Map `weir_pending`: SYNs that passed a gate and hold a place there until the connection is
+ * accepted, or for 2.1 to 4.3 s (pending.h). Spoofed ones too: a flood of them from one key
+ * keeps that key's places full as long as it lasts and so much longer, no other key's. Only a
+ * gate with one key for all can be filled by strangers: match it with `from`, or key it.
+ */
+#define WEIR_PENDING_ENTRIES 65536
+
+/* Map `weir_sockets`, storage of each socket that entered a gate: which, for when it leaves. */
+#define WEIR_SOCKET_GATES 4
+struct weir_socket_gate {
+	uint64_t tag;	   /* of the key */
+	uint32_t own_sets; /* as in weir_limit */
+	uint16_t slot;
+	uint16_t reserved;
+};
+
+struct weir_socket {
+	struct weir_socket_gate gate[WEIR_SOCKET_GATES];
+	uint32_t gates; /* entered */
+	uint32_t walk;	/* the recount that has counted it */
+};
+_Static_assert(sizeof(struct weir_socket) == 72, "no hidden padding");
+
+/*
+ * Map `weir_recounts`, by tag, during a recount: the connections inside, counted anew. Kept
+ * up to date by those that come and go meanwhile, so that it can be held against the ledger.
+ */
+#define WEIR_RECOUNT_KEYS (1 << 17)
+struct weir_recount {
+	uint64_t inside;
+	int64_t drift; /* by the first look: what the ledger has beyond that */
+};
+
+/* What the program that compares wants to know, and says. */
+struct weir_settle {
+	uint32_t sets; /* of the ledger */
+	uint32_t heal; /* 0: note the drift; 1: take away what is still the same */
+	uint64_t keys; /* that had a drift */
+};
+
 /* ---- totals ---- */
+
+/* Map `weir_connections`, one entry, all gates together. */
+struct weir_connection_counts {
+	uint64_t entered;
+	uint64_t left;
+	uint64_t adopted;   /* entered by a recount: open before weir, or before the limit */
+	uint64_t uncounted; /* no place in the ledger, or in more than WEIR_SOCKET_GATES gates */
+	uint64_t recounted; /* places that a recount gave back, or took */
+	uint64_t overflowed; /* recounts with more keys than WEIR_RECOUNT_KEYS: nothing healed */
+	uint64_t reserved[2];
+};
+_Static_assert(sizeof(struct weir_connection_counts) == 64, "one cache line");
 
 /* Of a limit, by slot. */
 struct weir_totals {

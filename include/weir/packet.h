@@ -25,6 +25,8 @@ enum weir_parsed {
 	WEIR_MALFORMED, /* no whole IP header: passes to the stack, which knows what to do */
 };
 
+enum { WEIR_TCP_SYN = 0x02 };
+
 enum weir_packet_has {
 	WEIR_HAS_PORTS = 1 << 0,
 	WEIR_HAS_TCP_FLAGS = 1 << 1,

@@ -4,7 +4,7 @@
  * neutral instant (ledger.h). weir_counts.refused always counts refusals; weir_counts.passed:
  *
  *	bucket	packets passed
- *	gate	entries so far
+ *	gate	who is pending (pending.h)
  *	sliding	events so far: the ring's head, and what makes an event's slot its own
  *	period	the open period's count, with a mark of the period that it belongs to
  *

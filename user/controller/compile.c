@@ -72,6 +72,19 @@ static int compile_bucket(const struct weir_policy_limit *limit, struct weir_lim
 	return weir_compile_bucket(rate, limit->bucket.burst.value, &out->bucket, err);
 }
 
+static void compile_gate(const struct weir_policy_gate *gate, struct weir_limit *out)
+{
+	out->kind = WEIR_KIND_GATE;
+	if (!gate->limit)
+		out->flags |= WEIR_LIMIT_BLOCK;
+	if (gate->limit == WEIR_POLICY_UNLIMITED)
+		out->flags |= WEIR_LIMIT_UNLIMITED;
+	else
+		out->gate.limit = (uint32_t)gate->limit;
+	if (gate->refuse == WEIR_POLICY_REFUSE_RESET)
+		out->flags |= WEIR_LIMIT_RESET;
+}
+
 static uint32_t mask_word(int bits)
 {
 	return bits <= 0 ? 0 : bits >= 32 ? UINT32_MAX : htonl(UINT32_MAX << (32 - bits));
@@ -113,6 +126,10 @@ int weir_compile_limit(const struct weir_policy_limit *limit, bool all_monitor,
 	case WEIR_POLICY_BUCKET:
 		code = compile_bucket(limit, out, err);
 		break;
+	case WEIR_POLICY_GATE:
+		compile_gate(&limit->gate, out);
+		code = 0;
+		break;
 	default:
 		code = weir_error_set(err, -EOPNOTSUPP, "%s is not built yet: use bucket",
 				      weir_policy_kind_name(limit->kind));
@@ -120,6 +137,14 @@ int weir_compile_limit(const struct weir_policy_limit *limit, bool all_monitor,
 	if (code)
 		weir_error_prefix(err, "limit %s: ", limit->name);
 	return code;
+}
+
+static const char *gate_limit_print(uint64_t limit, char *text)
+{
+	if (!limit || limit == WEIR_POLICY_UNLIMITED)
+		return limit ? "unlimited" : "block";
+	snprintf(text, WEIR_UNIT_TEXT, "%llu", (unsigned long long)limit);
+	return text;
 }
 
 void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label *label)
@@ -132,6 +157,10 @@ void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label
 		snprintf(label->setting, sizeof(label->setting), "bucket rate %s burst %s",
 			 weir_rate_print(&limit->bucket.rate, rate),
 			 weir_amount_print(&limit->bucket.burst, burst));
+	else if (limit->kind == WEIR_POLICY_GATE)
+		snprintf(label->setting, sizeof(label->setting), "gate limit %s%s",
+			 gate_limit_print(limit->gate.limit, rate),
+			 limit->gate.refuse == WEIR_POLICY_REFUSE_RESET ? " refuse reset" : "");
 	else
 		snprintf(label->setting, sizeof(label->setting), "%s",
 			 weir_policy_kind_name(limit->kind));
@@ -225,6 +254,7 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 	for (size_t i = 0; i < policy->limit_count && !code; i++) {
 		code = weir_compile_limit(&policy->limits[i], monitor, &compiled->limits[i], err);
 		weir_compile_label(&policy->limits[i], &compiled->labels[i]);
+		compiled->head.gates += policy->limits[i].kind == WEIR_POLICY_GATE;
 	}
 	if (!code)
 		code = identify(compiled, before, err);

@@ -17,6 +17,9 @@
 /* Without news of a link, what can't be had is tried again every so many ticks. */
 #define RETRY_TICKS 30
 
+/* Connections are counted anew every so many ticks. */
+#define RECOUNT_TICKS 60
+
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 {
 	char line[1024];
@@ -33,7 +36,7 @@ void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 uint64_t weir_engine_features(void)
 {
 #define CAN(feature) WEIR_FEATURE_BIT(WEIR_FEATURE_##feature)
-	return CAN(BUCKET) | CAN(BYTES) | CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
+	return CAN(BUCKET) | CAN(BYTES) | CAN(GATE) | CAN(GATE_RESET) | CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
 	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
@@ -98,6 +101,25 @@ static void say_limits(const struct weir_engine *engine, const struct weir_compi
 	}
 }
 
+/* The connections in the gates, counted anew. */
+static void recount(struct weir_engine *engine)
+{
+	struct weir_recounted recounted;
+	struct weir_error err;
+
+	engine->since_recount = 0;
+	if (!engine->connections)
+		return;
+	if (weir_connections_recount(engine->connections, &recounted, &err))
+		weir_engine_say(engine, "%s", err.text);
+	if (recounted.adopted || recounted.healed)
+		weir_engine_say(engine,
+				"gates: %llu entries of connections open before, %llu places put "
+				"right",
+				(unsigned long long)recounted.adopted,
+				(unsigned long long)recounted.healed);
+}
+
 /* The new policy into force, and the interfaces it names: all of it or, on an error, nothing. */
 static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool need_interface,
 		   struct weir_error *err)
@@ -110,6 +132,9 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 		code = compile(engine, policy, &plan, &compiled, err);
 	if (!code)
 		code = weir_load_publish(&engine->load, err);
+	if (!code && compiled->head.gates && !engine->connections)
+		code = weir_connections_open(&engine->connections, &engine->load,
+					     &engine->generation, err);
 	if (code)
 		goto out;
 	code = weir_held_take(engine, &plan, err);
@@ -125,6 +150,7 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 	weir_policy_free(engine->policy);
 	engine->policy = policy;
 	weir_held_sweep(engine, false);
+	recount(engine);
 	if (!plan.count)
 		weir_engine_say(engine, "%s names no interface: nothing is limited",
 				engine->config);
@@ -174,6 +200,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 {
 	if (engine->netlink_fd >= 0)
 		close(engine->netlink_fd);
+	weir_connections_close(engine->connections);
 	weir_xdp_close(&engine->xdp);
 	weir_generation_close(&engine->generation);
 	if (engine->dataplane.board)
@@ -304,6 +331,8 @@ void weir_engine_tick(struct weir_engine *engine)
 	while (recv(engine->netlink_fd, buffer, sizeof(buffer), 0) >= 0 || errno == ENOBUFS)
 		news = true;
 	weir_held_look(engine, news || ++engine->ticks % RETRY_TICKS == 0);
+	if (++engine->since_recount >= RECOUNT_TICKS)
+		recount(engine);
 }
 
 int weir_engine_netlink_fd(const struct weir_engine *engine)

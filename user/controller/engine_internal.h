@@ -3,6 +3,7 @@
 #pragma once
 
 #include "controller/attach.h"
+#include "controller/connections.h"
 #include "controller/engine.h"
 #include "controller/generation.h"
 #include "controller/load.h"
@@ -24,8 +25,10 @@ struct weir_engine {
 	struct weir_generation generation;
 	struct weir_xdp xdp;
 	struct weir_held held;
+	struct weir_connections *connections; /* NULL until a policy has a gate */
 	int netlink_fd;
 	unsigned int ticks;
+	unsigned int since_recount; /* ticks */
 };
 
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
