@@ -50,10 +50,10 @@ static void counts_like_a_table(void)
 {
 	uint32_t table[600] = { 0 };
 	uint64_t word = 0, slice = 100, wrong = 0, base = 65536 - 300;
-	struct weir_random random = weir_random_seed(7);
+	uint64_t random = 7;
 
 	for (int i = 0; i < 100000; i++) {
-		uint64_t what = weir_random_next(&random), then = slice - (what >> 8 & 3);
+		uint64_t what = random_next(&random), then = slice - (what >> 8 & 3);
 
 		if (what % 1000 == 0 && slice < 590)
 			slice += 1 + (what >> 16) % 3;
