@@ -21,7 +21,7 @@ static __always_inline bool weir_begin(struct weir_context *context, const struc
 
 	switch (limit->kind) {
 	case WEIR_KIND_BUCKET:
-		begin->passed = context->packet.packets;
+		begin->passed = weir_passed_word(limit->revision, context->packet.packets);
 		return weir_bucket_step(0, &limit->bucket, now_ticks, cost, &begin->state);
 	case WEIR_KIND_PERIOD:
 		begin->state = weir_period_ending(&limit->period, now_ticks);
@@ -130,6 +130,8 @@ static __always_inline int weir_limiter_at(const struct weir_words *at,
 
 	switch (limit->kind) {
 	case WEIR_KIND_BUCKET:
+		if (weir_bucket_is_old(at, limit))
+			return weir_bucket_convert(at, limit, context->now_ticks);
 		return weir_bucket_at(at, limit, context->now_ticks, charge, seen);
 	case WEIR_KIND_PERIOD:
 		return weir_period_at(at, limit, context->now_ticks, charge, seen);
@@ -188,6 +190,14 @@ __noinline int weir_take_once(struct weir_context *context)
 	return weir_take_now(context, weir_limit_at(context->generation, context->charge.limit));
 }
 
+/* How long a period or a sliding window is: both begin with it. */
+static __always_inline uint64_t weir_limit_span(const struct weir_limit *limit)
+{
+	_Static_assert(!offsetof(struct weir_period_conf, period) &&
+			       !offsetof(struct weir_sliding_conf, window), "the first words");
+	return limit->words[0];
+}
+
 /* WEIR_REFUSED if the front is sure of it, else WEIR_AGAIN: ask the ledger. */
 static __always_inline int weir_front_answer(struct weir_context *context,
 					     const struct weir_limit *limit)
@@ -201,7 +211,8 @@ static __always_inline int weir_front_answer(struct weir_context *context,
 	refuses = limit->kind == WEIR_KIND_BUCKET ?
 			  weir_front_refuses(slot->seen, context->now_ticks,
 					     limit->bucket.burst_ticks, charge->cost) :
-			  weir_front_refuses_until(slot->seen, context->now_ticks);
+			  weir_front_refuses_until(slot->seen, context->now_ticks,
+						   weir_limit_span(limit));
 	if (!refuses)
 		return WEIR_AGAIN;
 	slot->refused += context->packet.packets;
@@ -232,19 +243,24 @@ __noinline int weir_take_again(struct weir_context *context, int answer)
 	return answer >= WEIR_AGAIN ? WEIR_AGAIN : answer;
 }
 
-/* The further events of a packet of several at a sliding limit, one a turn. */
+/*
+ * The further events of a packet of several at a sliding limit, one a turn. Where other CPUs
+ * were faster the packet is refused after all, and what it took stays charged.
+ */
 static int weir_take_rest(uint32_t turn __attribute__((unused)), struct weir_context **context)
 {
 	struct weir_charge *charge = &(*context)->charge;
+	int answer;
 
 	if (!charge->begin.passed)
 		return 1;
-	if (weir_take_once(*context) <= WEIR_NEW)
+	answer = weir_take_once(*context);
+	if (answer == WEIR_ADMITTED)
 		charge->begin.passed--;
-	return 0;
+	return answer != WEIR_ADMITTED && answer != WEIR_AGAIN;
 }
 
-static __always_inline void weir_take_events(struct weir_context *context)
+static __always_inline int weir_take_events(struct weir_context *context, int answer)
 {
 	struct weir_charge *charge = &context->charge;
 	uint64_t events = charge->cost;
@@ -252,6 +268,8 @@ static __always_inline void weir_take_events(struct weir_context *context)
 	charge->cost = 1;
 	charge->begin.passed = events - 1;
 	bpf_loop(events + WEIR_TRIES, weir_take_rest, &context, 0);
+	charge->cost = events;
+	return charge->begin.passed ? WEIR_AGAIN : answer;
 }
 
 /* What is left of a lease that is over goes back to the ledger. */
@@ -264,7 +282,7 @@ static __always_inline void weir_lease_return(struct weir_context *context,
 	charge->cost = lease->left_ticks;
 	charge->mode = WEIR_BACK;
 	lease->left_ticks = 0;
-	weir_take_once(context);
+	weir_take_again(context, WEIR_AGAIN);
 	charge->cost = cost;
 	charge->mode = WEIR_TAKE;
 }
@@ -276,11 +294,13 @@ static __always_inline int weir_lease_take(struct weir_context *context,
 {
 	struct weir_charge *charge = &context->charge;
 	uint64_t cost = charge->cost, batch = weir_lease_batch(limit);
+	uint64_t left = lease->revision == limit->revision ? lease->left_ticks : 0;
 	int answer;
 
+	/* What is left does not pay for this packet, so it is less than the batch. */
 	if (charge->mode != WEIR_TAKE || batch < cost)
 		return WEIR_AGAIN;
-	charge->cost = cost + batch;
+	charge->cost = cost + batch - left;
 	answer = weir_take_once(context);
 	charge->cost = cost;
 	if (answer != WEIR_ADMITTED)
@@ -376,13 +396,13 @@ static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_
 		if (charge->mode == WEIR_TAKE && weir_lease_is_over(lease, limit, context->now_ticks))
 			weir_lease_return(context, lease);
 	}
-	answer = weir_take_now(context, limit);
+	answer = weir_take_once(context);
 	if (answer == WEIR_AGAIN && shared)
 		answer = weir_lease_take(context, limit, lease);
 	if (answer >= WEIR_AGAIN)
 		answer = weir_take_again(context, answer);
 	if (limit->kind == WEIR_KIND_SLIDING && charge->mode == WEIR_TAKE && charge->cost > 1 &&
 	    answer <= WEIR_NEW)
-		weir_take_events(context);
+		answer = weir_take_events(context, answer);
 	return answer;
 }

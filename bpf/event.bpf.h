@@ -11,8 +11,14 @@ static __always_inline void weir_event_fill(struct weir_event *event,
 
 	__builtin_memset(event, 0, sizeof(*event));
 	event->now_ns = context->now_ns;
-	__builtin_memcpy(event->source, packet->source, sizeof(event->source));
-	__builtin_memcpy(event->destination, packet->destination, sizeof(event->destination));
+	if (packet->family == 6) {
+		__builtin_memcpy(event->source, packet->source, sizeof(event->source));
+		__builtin_memcpy(event->destination, packet->destination,
+				 sizeof(event->destination));
+	} else {
+		event->source[0] = packet->source[0];
+		event->destination[0] = packet->destination[0];
+	}
 	event->ifindex = context->ifindex;
 	event->bytes = packet->bytes;
 	event->source_port = packet->source_port;

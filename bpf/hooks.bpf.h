@@ -2,38 +2,44 @@
 /* What each hook knows of a packet, and how it says no. Included by entry points only. */
 #pragma once
 
+#include "plain.bpf.h"
 #include "process.bpf.h"
 #include "reset.bpf.h"
 
-static __always_inline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
+/* A function of its own, so that the verifier walks the parser's branches once. */
+__noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
+	if (!context)
+		return WEIR_MALFORMED;
 	context->packet.bytes = (long)end - (long)data;
 	context->packet.packets = 1;
 	return weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
 }
-
-/* Where all frames are shorter, each lies in one buffer, and asking costs nothing. */
-#define WEIR_BUFFER_BYTES 3072
 
 static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 {
 	uint32_t number = bpf_get_smp_processor_id();
 	struct weir_cpu *cpu = weir_cpu_at(number);
 	struct weir_context *context;
+	enum weir_plain plain;
 	uint32_t frame_bytes;
 	int parsed;
 
 	if (!cpu)
 		return XDP_PASS;
+	plain = weir_plain_verdict(ctx, cpu, number);
+	if (plain != WEIR_PLAIN_NOT)
+		return plain == WEIR_PLAIN_PASSED ? XDP_PASS : XDP_DROP;
 	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
 	parsed = weir_parse_xdp(ctx, context);
 	frame_bytes = weir_find_interface(context);
-	if (frame_bytes > WEIR_BUFFER_BYTES)
+	if (frame_bytes) {
 		context->packet.bytes = bpf_xdp_get_buff_len(ctx);
-	if (frame_bytes && context->packet.bytes > frame_bytes)
-		weir_count_segments(&context->packet, frame_bytes);
+		if (context->packet.bytes > frame_bytes)
+			weir_count_segments(&context->packet, frame_bytes);
+	}
 	if (weir_process(cpu, context, parsed))
 		return XDP_PASS;
 	return context->reset ? weir_reset(ctx, context) : XDP_DROP;
@@ -41,6 +47,31 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 
 /* What of an skb must lie in one piece to be read. */
 #define WEIR_PULL_BYTES 256
+
+#define WEIR_TAG_BYTES 4
+
+/* Whether the upper header was there to be read. */
+static __always_inline bool weir_upper_is_read(const struct weir_packet *packet)
+{
+	if (packet->protocol == WEIR_IP_TCP)
+		return packet->has & WEIR_HAS_TCP_FLAGS;
+	return packet->has & (WEIR_HAS_PORTS | WEIR_HAS_ICMP_TYPE);
+}
+
+/*
+ * Wire packets in an skb, and their bytes: the headers are there once, a tag in the metadata
+ * not at all. An skb from a guest may say how long its segments are but not how many.
+ */
+static __always_inline void weir_count_skb(struct weir_packet *packet, uint32_t length,
+					   uint32_t segments, uint32_t segment_bytes, bool tagged)
+{
+	if (!segments && segment_bytes && length > packet->header_bytes)
+		segments = (length - packet->header_bytes + segment_bytes - 1) / segment_bytes;
+	packet->packets = segments ? segments : 1;
+	packet->bytes = length + (packet->packets - 1) * packet->header_bytes;
+	if (tagged)
+		packet->bytes += packet->packets * WEIR_TAG_BYTES;
+}
 
 __noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)
 {
@@ -53,14 +84,12 @@ __noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *contex
 		return WEIR_MALFORMED;
 	packet = &context->packet;
 	parsed = weir_packet_parse(packet, (void *)(long)ctx->data, (void *)(long)ctx->data_end, vlan);
-	if (linear < ctx->len && linear < WEIR_PULL_BYTES &&
-	    !(packet->has & (WEIR_HAS_PORTS | WEIR_HAS_ICMP_TYPE))) {
+	if (linear < ctx->len && linear < WEIR_PULL_BYTES && !weir_upper_is_read(packet)) {
 		bpf_skb_pull_data(ctx, ctx->len < WEIR_PULL_BYTES ? ctx->len : WEIR_PULL_BYTES);
 		parsed = weir_packet_parse(packet, (void *)(long)ctx->data,
 					   (void *)(long)ctx->data_end, vlan);
 	}
-	packet->packets = ctx->gso_segs ? ctx->gso_segs : 1;
-	packet->bytes = ctx->len + (packet->packets - 1) * packet->header_bytes;
+	weir_count_skb(packet, ctx->len, ctx->gso_segs, ctx->gso_size, vlan != WEIR_NO_VLAN);
 	return parsed;
 }
 

@@ -61,13 +61,10 @@ static __always_inline uint64_t weir_tag_of(struct weir_context *context,
 					    const struct weir_limit *limit, uint32_t index)
 {
 	const struct weir_packet *packet = &context->packet;
-	uint64_t h;
 
-	if (limit->key == WEIR_KEY_SOURCE && packet->family == 4) {
-		h = limit->salt + 4 * weir_shape.seeds.word[9];
-		h += (packet->source[0] & limit->mask4) * weir_shape.seeds.word[0];
-		return weir_mix(h) | 3;
-	}
+	if (limit->key == WEIR_KEY_SOURCE && packet->family == 4)
+		return weir_source4_tag(packet->source[0] & limit->mask4, limit->salt,
+					&weir_shape.seeds);
 	return weir_tag_long(context, index);
 }
 

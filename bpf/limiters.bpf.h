@@ -16,6 +16,13 @@ struct weir_words {
 	uint64_t read; /* the state as it was when the place was surely the key's; not busy */
 };
 
+/*
+ * So much later than a CPU read the clock it may come to a state that others moved on
+ * meanwhile. What it finds up to that far beyond its own now is not taken for a state from
+ * before a change of the limit: to clamp it would take back what they charged.
+ */
+#define WEIR_LATE_TICKS (1000000ULL << WEIR_TICK_SHIFT)
+
 /* ---- bucket ---- */
 
 static __always_inline int weir_bucket_at(const struct weir_words *at,
@@ -25,7 +32,7 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 	uint64_t tat = at->read, next;
 
 	if (charge->mode == WEIR_BACK) {
-		next = tat - charge->cost;
+		next = tat > charge->cost ? tat - charge->cost : 0;
 		return weir_swap(at->state, tat, next) == tat ? WEIR_ADMITTED : WEIR_AGAIN;
 	}
 	if (weir_bucket_step(tat, &limit->bucket, now_ticks, charge->cost, &next)) {
@@ -34,9 +41,60 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 		return WEIR_ADMITTED;
 	}
 	*seen = weir_bucket_clamp(tat, &limit->bucket, now_ticks);
-	if (*seen != tat)
+	if (tat - *seen > WEIR_LATE_TICKS)
 		weir_swap(at->state, tat, *seen);
 	return WEIR_REFUSED;
+}
+
+/* The TAT in the present revision of a limit that leaves the tokens as they were. */
+static __always_inline uint64_t weir_bucket_converted(const struct weir_limit *limit, uint64_t tat,
+						      uint16_t revision, uint64_t now_ticks)
+{
+	const struct weir_bucket_conf *conf = &limit->bucket;
+	const struct weir_past *past;
+	uint64_t tokens = 0, owed;
+
+	past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
+			       [revision & (WEIR_PAST_REVISIONS - 1)];
+	if ((uint16_t)past->revision != revision)
+		return tat > now_ticks ? now_ticks + conf->burst_ticks : tat;
+	if (tat <= past->until_ticks)
+		return tat;
+	owed = tat - past->until_ticks;
+	if (owed < past->burst_ticks)
+		tokens = weir_ticks_convert(past->burst_ticks - owed, past->cost_mantissa,
+					    past->cost_exponent, conf->cost_mantissa,
+					    (int)conf->cost_left - (int)conf->cost_right,
+					    conf->burst_ticks);
+	return past->until_ticks + conf->burst_ticks - tokens;
+}
+
+/*
+ * The first packet of a key after its limit was changed. The place is busy meanwhile, so that
+ * the state and what it is counted in change as one. Always WEIR_AGAIN.
+ */
+static __always_inline int weir_bucket_convert(const struct weir_words *at,
+					       const struct weir_limit *limit, uint64_t now_ticks)
+{
+	uint64_t word;
+
+	if (weir_swap(at->state, at->read, WEIR_STATE_BUSY) != at->read)
+		return WEIR_AGAIN;
+	word = weir_once(at->counts->passed);
+	weir_swap(&at->counts->passed, word,
+		  weir_passed_word(limit->revision, weir_passed_count(word)));
+	weir_once(*at->state) =
+		weir_bucket_converted(limit, at->read, weir_passed_revision(word), now_ticks);
+	return WEIR_AGAIN;
+}
+
+/* Whether the state is counted in an older revision than the packet knows. */
+static __always_inline bool weir_bucket_is_old(const struct weir_words *at,
+					       const struct weir_limit *limit)
+{
+	uint16_t revision = weir_passed_revision(weir_once(at->counts->passed));
+
+	return (int16_t)((uint16_t)limit->revision - revision) > 0;
 }
 
 /* ---- period ---- */
@@ -51,32 +109,66 @@ static __always_inline int weir_period_give_back(const struct weir_words *at, ui
 									    WEIR_AGAIN;
 }
 
+/* weir_period_until, but of a period that began after this CPU read the clock its own end. */
+static __always_inline uint64_t weir_period_until_late(const struct weir_period_state *state,
+						       const struct weir_period_conf *conf,
+						       uint64_t now_ticks)
+{
+	uint64_t until = weir_period_until(state, conf, now_ticks), end = state->end;
+
+	if (until == end || !until || end > now_ticks + conf->period + WEIR_LATE_TICKS)
+		return until;
+	return !conf->align || end % conf->period == conf->phase ? end : until;
+}
+
+/* Another end and count: the place is busy while the two words don't belong together. */
+static __always_inline int weir_period_move(const struct weir_words *at, uint64_t end,
+					    uint64_t until, uint64_t word, uint64_t count)
+{
+	bool moved;
+
+	if (weir_swap(at->state, end, WEIR_STATE_BUSY) != end)
+		return WEIR_AGAIN;
+	moved = weir_swap(&at->counts->passed, word, weir_period_word(until, count)) == word;
+	weir_once(*at->state) = moved ? until : end;
+	return moved ? WEIR_ADMITTED : WEIR_AGAIN;
+}
+
 static __always_inline int weir_period_at(const struct weir_words *at,
 					  const struct weir_limit *limit, uint64_t now_ticks,
 					  const struct weir_charge *charge, uint64_t *seen)
 {
 	uint64_t end = at->read, word = weir_once(at->counts->passed), until;
 	struct weir_period_state state = weir_period_unpack(end, word);
+	bool over;
 
+	/* A period that began between the two reads must not be taken for the one before. */
+	if (weir_once(*at->state) != end)
+		return WEIR_AGAIN;
 	if (charge->mode == WEIR_BACK)
 		return weir_period_give_back(at, charge->cost);
-	until = weir_period_until(&state, &limit->period, now_ticks);
-	if (weir_period_peek(&state, &limit->period, now_ticks, charge->cost) == WEIR_QUOTA_OVER) {
+	over = weir_period_peek(&state, &limit->period, now_ticks, charge->cost) ==
+	       WEIR_QUOTA_OVER;
+	if (!over && charge->mode == WEIR_CHECK)
+		return WEIR_ADMITTED;
+	until = weir_period_until_late(&state, &limit->period, now_ticks);
+	if (over) {
+		/* A shortened period begins with its first refusal. */
+		if (until && until != end)
+			weir_period_move(at, end, until, word, state.count);
 		*seen = charge->cost == 1 ? until : 0;
 		return WEIR_REFUSED;
 	}
-	if (charge->mode == WEIR_CHECK)
-		return WEIR_ADMITTED;
+	if (until == end)
+		return weir_swap(&at->counts->passed, word,
+				 weir_period_word(end, state.count + charge->cost)) == word ?
+			       WEIR_ADMITTED :
+			       WEIR_AGAIN;
 	if (!until) {
 		until = weir_period_ending(&limit->period, now_ticks);
 		state.count = 0;
 	}
-	if (until != end && weir_swap(at->state, end, until) != end)
-		return WEIR_AGAIN;
-	return weir_swap(&at->counts->passed, word,
-			 weir_period_word(until, state.count + charge->cost)) == word ?
-		       WEIR_ADMITTED :
-		       WEIR_AGAIN;
+	return weir_period_move(at, end, until, word, state.count + charge->cost);
 }
 
 /* ---- gate ---- */
@@ -200,7 +292,11 @@ static __always_inline int weir_ring_push(const struct weir_words *at,
 		return WEIR_AGAIN;
 	old = weir_once(*slot);
 	last = weir_once(*newest);
-	if (old && old >= last) {
+	/* Whoever was held up for a whole turn of the ring has looked at other events' stamps. */
+	if (weir_once(at->counts->passed) != events)
+		return WEIR_AGAIN;
+	/* The oldest stamp of the ring is out of the window, unless it is the newest already. */
+	if (!weir_sliding_open(&limit->sliding, old, now_ticks)) {
 		weir_swap(&at->counts->passed, events, events + 1);
 		return WEIR_AGAIN;
 	}

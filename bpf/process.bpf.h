@@ -46,6 +46,14 @@ static __always_inline void weir_count_passed(struct weir_totals *totals,
 	totals->passed_bytes += packet->bytes;
 }
 
+/* A passage that was counted, of a packet that another limit refused after all. */
+static __always_inline void weir_count_back(struct weir_totals *totals,
+					    const struct weir_packet *packet)
+{
+	totals->passed_packets -= packet->packets;
+	totals->passed_bytes -= packet->bytes;
+}
+
 /* A refusal counted at its limit; true where it is only monitored, so that the packet passes. */
 static __always_inline bool weir_count_refused(struct weir_cpu *cpu, struct weir_context *context,
 					       const struct weir_limit *limit, int answer)
@@ -64,7 +72,7 @@ static __always_inline bool weir_count_refused(struct weir_cpu *cpu, struct weir
 		totals->would_refuse_packets += packets;
 		return true;
 	}
-	if (limit->ban_after && !weir_ban_strike(context))
+	if (limit->ban_after && !(limit->flags & WEIR_LIMIT_BLOCK) && !weir_ban_strike(context))
 		totals->unbanned_packets += packets;
 	totals->refused_packets += packets;
 	totals->refused_bytes += context->packet.bytes;
@@ -90,8 +98,7 @@ __noinline int weir_limit_ask(struct weir_context *context)
 	mode = context->charge.mode;
 	answer = weir_ledger_answer(cpu, context, limit);
 	if (mode == WEIR_BACK) {
-		totals->passed_packets -= context->packet.packets;
-		totals->passed_bytes -= context->packet.bytes;
+		weir_count_back(totals, &context->packet);
 		return 1;
 	}
 	if (answer == WEIR_UNTRACKED) {
@@ -122,9 +129,11 @@ static __always_inline int weir_limit_step(struct weir_cpu *cpu, struct weir_con
 	if (answer == WEIR_AGAIN)
 		return weir_limit_ask(context);
 	if (answer > WEIR_NEW)
-		return mode == WEIR_BACK || weir_count_refused(cpu, context, limit, answer);
+		return weir_count_refused(cpu, context, limit, answer);
 	if (mode == WEIR_TAKE)
 		weir_count_passed(weir_totals_at(cpu, limit), &context->packet);
+	if (mode == WEIR_BACK)
+		weir_count_back(weir_totals_at(cpu, limit), &context->packet);
 	return 1;
 }
 
@@ -136,7 +145,7 @@ static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_con
 	struct weir_context *context = *pointer;
 	struct weir_cpu *cpu = weir_cpu_at(context->cpu);
 	const struct weir_limit *limit;
-	uint32_t index, word;
+	uint32_t index, word, would = context->would;
 	uint64_t left;
 	bool skipped;
 
@@ -151,12 +160,16 @@ static int weir_walk_turn(uint32_t turn __attribute__((unused)), struct weir_con
 	index = word * 64 + weir_lowest_bit(left);
 	limit = weir_limit_at(context->generation, index);
 	skipped = context->mode == WEIR_CHECK && limit->flags & WEIR_LIMIT_MONITOR;
+	context->would = 0;
 	if (!skipped)
 		weir_charge_prepare(context, limit, index, context->mode);
 	if (!skipped && !weir_limit_step(cpu, context, index, context->mode))
 		return 1;
 	context->left.word[word] = left & (left - 1);
-	context->done.word[word] |= left & (0 - left);
+	/* A limit in monitor mode that would refuse has charged nothing. */
+	if (!context->would)
+		context->done.word[word] |= left & (0 - left);
+	context->would |= would;
 	return 0;
 }
 

@@ -21,9 +21,10 @@ usage() {
 write_config() {
   local interface=$1 out=$2
 
-  sed -E "s/(name:[[:space:]]*)eth0\b/\1$interface/" packaging/weir.yaml >"$out"
-  if ! grep -qE "name:[[:space:]]*$interface\b" "$out"; then
-    echo "run.sh: packaging/weir.yaml names no interface 'eth0' to replace" >&2
+  sed "s/^interfaces: \[\]\$/interfaces: [{name: $interface, mode: auto}]/" packaging/weir.yaml \
+    >"$out"
+  if ! grep -qF "interfaces: [{name: $interface," "$out"; then
+    echo "run.sh: packaging/weir.yaml has no line 'interfaces: []' to fill in" >&2
     exit 1
   fi
   getent group weir >/dev/null || sed -i -E 's/,?[[:space:]]*group:[[:space:]]*weir\b//' "$out"

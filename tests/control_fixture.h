@@ -91,6 +91,8 @@ static inline int start(unsigned int idle_seconds, struct weir_error *err)
 
 static inline void make_folder(void)
 {
+	/* A loop that doesn't rest would never come back. */
+	alarm(120);
 	/* As the controller does: a client that is gone is an error of a write, no signal. */
 	signal(SIGPIPE, SIG_IGN);
 	strcpy(folder, "/tmp/weir-control-XXXXXX");

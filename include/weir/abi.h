@@ -57,9 +57,10 @@ struct weir_policy_head {
 	uint32_t limits;
 	uint64_t sample_ns; /* least time between two drop events of a CPU */
 	struct weir_bitmap hooks[WEIR_HOOKS];
-	uint32_t gates; /* limits that are gates */
+	uint16_t plain[WEIR_HOOKS]; /* see weir_policy_plain; 0: not so plain */
+	uint16_t gates;		    /* limits that are gates */
 	uint32_t services;
-	uint64_t reserved;
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
 
@@ -139,9 +140,10 @@ _Static_assert(sizeof(struct weir_limit) == 128, "two cache lines");
 _Static_assert(offsetof(struct weir_limit, bucket) == 40, "no hidden padding");
 
 /*
- * ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is
- * the longest frame of the wire (MTU and link header, VLAN tags included): what the stack hands
- * to generic XDP above that is several packets in one, and is counted as so many. 0: don't.
+ * ifindex -> slot, two to a line of a direct-mapped table. frame_bytes is the longest frame of
+ * the wire (MTU and link header, VLAN tags included): what the stack hands to generic XDP above
+ * that is several packets in one, and is counted as so many. 0 where a frame is always one
+ * packet in one buffer.
  */
 #define WEIR_INTERFACE_LINES 1024
 struct weir_interface_line {
@@ -165,6 +167,46 @@ struct weir_where {
 _Static_assert(sizeof(struct weir_where) == 64, "one cache line");
 
 /*
+ * What past revisions of a bucket were, by slot and revision: what its keys have is converted by
+ * it (place.h). A revision older than these is not known any more: the bucket counts as empty.
+ */
+#define WEIR_PAST_REVISIONS 8
+
+struct weir_past {
+	uint32_t revision;
+	uint32_t cost_mantissa;
+	int32_t cost_exponent;
+	uint32_t reserved;
+	uint64_t burst_ticks;
+	uint64_t until_ticks; /* when the next revision came */
+};
+
+/*
+ * The only limit that packets of a hook meet, as its index + 1, where all of them do and it is a
+ * bucket by source with nothing special about it: the kernel side then takes a shorter way to
+ * the same verdict. Else 0. For weir_policy_head.plain, once all else is filled in.
+ */
+static inline uint16_t weir_policy_plain(const struct weir_policy_head *head,
+					 const struct weir_limit *limits, enum weir_hook hook)
+{
+	const struct weir_limit *limit;
+	uint32_t index = 0, found = 0;
+
+	for (uint32_t i = 0; i < WEIR_LIMITS_MAX; i++) {
+		if (!(head->hooks[hook].word[i / 64] >> (i % 64) & 1))
+			continue;
+		index = i;
+		found++;
+	}
+	limit = &limits[index];
+	if (found != 1 || head->dimensions || limit->kind != WEIR_KIND_BUCKET ||
+	    limit->key != WEIR_KEY_SOURCE || limit->own_sets || limit->ban_after ||
+	    limit->flags & ~(WEIR_LIMIT_BYTES | WEIR_LIMIT_UNTRACKED_DROPS))
+		return 0;
+	return (uint16_t)(index + 1);
+}
+
+/*
  * Map `.data.board`, one entry: all of the policy that every packet looks at. A global variable
  * of the programs, which costs them no look-up.
  */
@@ -175,6 +217,7 @@ struct weir_board {
 	struct weir_policy_head policy[2];
 	struct weir_limit limits[2 * WEIR_LIMITS_MAX];
 	struct weir_interface_line interfaces[WEIR_INTERFACE_LINES];
+	struct weir_past past[WEIR_LIMITS_MAX][WEIR_PAST_REVISIONS];
 };
 
 /*

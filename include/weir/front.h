@@ -37,10 +37,13 @@ static inline bool weir_front_refuses(uint64_t seen, uint64_t now_ticks, uint64_
 	return seen <= latest && seen + cost > latest;
 }
 
-/* Whether a period or a sliding window refuses for certain: it is full until `seen`. */
-static inline bool weir_front_refuses_until(uint64_t seen, uint64_t now_ticks)
+/*
+ * Whether a period or a sliding window, of `span` each, refuses for certain: it is full until
+ * `seen`. One that is further away than a span is from before the clock stepped back.
+ */
+static inline bool weir_front_refuses_until(uint64_t seen, uint64_t now_ticks, uint64_t span)
 {
-	return now_ticks < seen;
+	return now_ticks < seen && seen - now_ticks <= span;
 }
 
 /*

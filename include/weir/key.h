@@ -54,6 +54,13 @@ static inline uint64_t weir_key_tag(const struct weir_key *key, uint64_t salt,
 	return weir_mix(h) | 3;
 }
 
+/* The same for a key that is nothing but an IPv4 source, masked. */
+static inline uint64_t weir_source4_tag(uint32_t source, uint64_t salt,
+					const volatile struct weir_seeds *seeds)
+{
+	return weir_mix(salt + 4 * seeds->word[9] + source * seeds->word[0]) | 3;
+}
+
 /* Which sets of `sets` (a power of two, at least 2) a tag may live in: never the same one. */
 static inline uint32_t weir_tag_first(uint64_t tag, uint32_t sets)
 {

@@ -43,8 +43,11 @@
 #define WEIR_ROLLED
 #endif
 
+/* Every access to a word that other CPUs write. A test puts its own here, to come in between. */
+#ifndef weir_once
 #define weir_once(word) (*(volatile __typeof__(word) *)&(word))
 #define weir_swap(word, old, new) __sync_val_compare_and_swap(word, old, new)
+#endif
 
 struct weir_counts {
 	uint64_t passed;
@@ -140,16 +143,18 @@ static inline bool weir_set_holds(const struct weir_set *set, uint32_t way, uint
 static inline uint32_t weir_set_room(const struct weir_set *set, uint64_t now_ticks,
 				     uint32_t *taken)
 {
-	uint64_t way = 0, earliest = weir_once(set->state[0]);
-	uint64_t free = weir_neutral(earliest, now_ticks);
+	uint64_t way = 0, oldest = 0, free = 0;
 
-	WEIR_UNROLL
-	for (uint32_t i = 1; i < WEIR_WAYS; i++) {
-		uint64_t state = weir_once(set->state[i]), mask = 0 - weir_neutral(state + 1, earliest);
+	WEIR_ROLLED
+	for (uint32_t i = 0; i < WEIR_WAYS; i++) {
+		uint64_t state = weir_once(set->state[i]), neutral = weir_neutral(state, now_ticks);
+		/* Above 0 for neutral ones alone: states that aren't can't be compared to them. */
+		uint64_t age = (now_ticks - state + 1) & (0 - neutral);
+		uint64_t mask = 0 - weir_neutral(oldest, age - 1);
 
 		way = (way & ~mask) | (i & mask);
-		earliest = (earliest & ~mask) | (state & mask);
-		free += weir_neutral(state, now_ticks);
+		oldest = (oldest & ~mask) | (age & mask);
+		free += neutral;
 	}
 	*taken = WEIR_WAYS - (uint32_t)free;
 	return free ? (uint32_t)way : WEIR_NO_WAY;

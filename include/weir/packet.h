@@ -335,3 +335,14 @@ static inline __attribute__((always_inline)) enum weir_parsed weir_packet_parse(
 		return WEIR_NOT_IP;
 	}
 }
+
+/*
+ * Whether a frame is of the kind that most are: no VLAN tag, IPv4. Its source is then at 26 and
+ * weir_packet_parse would say WEIR_PARSED.
+ */
+static inline __attribute__((always_inline)) bool weir_packet_is_plain(const uint8_t *data,
+								       const uint8_t *end)
+{
+	return data + 34 <= end && weir_read16(data + 12) == WEIR_ETH_IPV4 &&
+	       data[14] >> 4 == 4 && (data[14] & 0x0f) >= 5;
+}

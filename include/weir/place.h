@@ -3,20 +3,74 @@
  * What the words of a place in the ledger mean for each kind of limit. `state` is always the
  * neutral instant (ledger.h). weir_counts.refused always counts refusals; weir_counts.passed:
  *
- *	bucket	packets passed
+ *	bucket	packets passed, and in the upper 16 bits the limit's revision that the state is
+ *		counted in (see below)
  *	gate	who is pending (pending.h)
  *	sliding	events so far: the ring's head, and what makes an event's slot its own
  *	period	the open period's count, with a mark of the period that it belongs to
  *
- * So the period needs no lock: its end is moved by one compare-and-swap, its count by another
- * that only succeeds on the word that was read. A count that bears another period's mark is 0.
+ * So the period needs no lock: its count is moved by a compare-and-swap that only succeeds on
+ * the word that was read, its end with the place marked busy meanwhile. A count that bears
+ * another period's mark is 0.
  */
 #pragma once
 
 #include <stdint.h>
 
+#include "bucket.h"
 #include "period.h"
 #include "sliding.h"
+
+/*
+ * Bucket. A TAT is time, so the same word means more tokens after the rate or the burst was
+ * raised, and fewer after it was lowered: changing a limit back and forth would refill its
+ * buckets each time. A place therefore says which revision of its limit the state is counted
+ * in, and the first packet after a change converts it: the tokens stay what they were at the
+ * change, but for those beyond the new burst, and from then on accrue at the new rate. A full
+ * bucket is as good as a fresh one and stays full.
+ */
+#define WEIR_PASSED_BITS 48
+
+static inline uint64_t weir_passed_word(uint32_t revision, uint64_t passed)
+{
+	return (uint64_t)(uint16_t)revision << WEIR_PASSED_BITS | passed;
+}
+
+static inline uint64_t weir_passed_count(uint64_t word)
+{
+	return word & ((1ULL << WEIR_PASSED_BITS) - 1);
+}
+
+static inline uint16_t weir_passed_revision(uint64_t word)
+{
+	return (uint16_t)(word >> WEIR_PASSED_BITS);
+}
+
+/*
+ * What `ticks` of tokens at one cost are at another, rounded down; `most` if they are more. The
+ * costs are mantissa * 2^exponent.
+ */
+static inline uint64_t weir_ticks_convert(uint64_t ticks, uint32_t mantissa, int exponent,
+					  uint32_t to_mantissa, int to_exponent, uint64_t most)
+{
+	uint64_t high = ticks >> 32, low = ticks & 0xffffffff, rest, result;
+	int shift = to_exponent - exponent;
+
+	if (ticks > WEIR_BUCKET_SPAN_MAX || !mantissa)
+		return 0;
+	/* ticks * to_mantissa / mantissa in two digits of 32 bits: nothing passes 64. */
+	rest = high * to_mantissa % mantissa;
+	result = high * to_mantissa / mantissa;
+	if (result >> 28)
+		return most;
+	result = (result << 32) + (rest << 32) / mantissa + low * to_mantissa / mantissa;
+	if (shift <= 0)
+		result = shift < -63 ? 0 : result >> -shift;
+	else
+		result = shift > 59 || result > WEIR_BUCKET_SPAN_MAX >> shift ? most :
+										result << shift;
+	return result < most ? result : most;
+}
 
 /* 32 bits of the end, mixed, so that different periods differ but once in 2^32. */
 static inline uint64_t weir_period_mark(uint64_t end)
@@ -42,9 +96,9 @@ static inline struct weir_period_state weir_period_unpack(uint64_t end, uint64_t
 /*
  * Sliding. Event number e is stored at ring[e mod capacity], capacity being a power of two.
  * Event number `events` may come when event `events - quota` has left the window. A taker
- * claims by compare-and-swap of the slot, then moves the head on. A slot that is already newer
- * than the newest known event shows a head that lags behind: whoever sees it moves it on.
- * (Where all stamps are equal that can't be told, and then moving on changes nothing.)
+ * claims by compare-and-swap of the slot, then moves the head on. The slot at the head holds an
+ * event older than the one that decides: where its stamp is still in the window, it was claimed
+ * already and the head lags behind; whoever sees it moves it on.
  */
 static inline uint64_t weir_ring_index(uint64_t event, uint32_t capacity)
 {

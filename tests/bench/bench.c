@@ -125,6 +125,8 @@ static void set_limit(struct bench *bench, enum verdict verdict)
 		.sample_ns = WEIR_NS_PER_SEC,
 		.hooks[WEIR_HOOK_XDP].word[0] = 1,
 	};
+	bench->dataplane.board->policy[0].plain[WEIR_HOOK_XDP] = weir_policy_plain(
+		bench->dataplane.board->policy, bench->dataplane.board->limits, WEIR_HOOK_XDP);
 }
 
 /* ---- measure ---- */
@@ -225,10 +227,12 @@ static void measure(struct bench *bench, enum bench_row row, enum verdict verdic
 	bench_cursors_spread(bench->skeleton->bss->bench_cursors, BENCH_CPUS);
 	set_limit(bench, verdict);
 	warm_up(bench, verdict);
-	for (unsigned int round = 0; round < rounds; round++)
+	for (unsigned int round = 0; round < rounds; round++) {
+		bench_sources_shuffle(bench->skeleton->bss->bench_sequence);
 		for (unsigned int cpus = 1; cpus <= bench->cpus.count; cpus++)
 			for (enum fixture i = 0; i < FIXTURES; i++)
 				samples.ns[i][cpus - 1][round] = measure_once(bench, i, cpus);
+	}
 	for (unsigned int cpus = 1; cpus <= bench->cpus.count; cpus++) {
 		for (int i = 0; i < FIXTURES; i++) {
 			double *ns = samples.ns[i][cpus - 1];

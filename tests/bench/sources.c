@@ -74,6 +74,18 @@ int bench_sources_fill(uint32_t *sequence, enum bench_row row)
 	return 0;
 }
 
+void bench_sources_shuffle(uint32_t *sequence)
+{
+	static uint64_t random = 20261201;
+
+	for (uint32_t i = BENCH_SEQUENCE - 1; i > 0; i--) {
+		uint32_t other = (uint32_t)random_below(&random, i + 1), source = sequence[i];
+
+		sequence[i] = sequence[other];
+		sequence[other] = source;
+	}
+}
+
 void bench_cursors_spread(struct bench_cursor *cursors, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)

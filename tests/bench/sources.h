@@ -23,5 +23,11 @@ extern const struct bench_row_info {
 /* Fills BENCH_SEQUENCE addresses, the same at each call. 0 or -ENOMEM. */
 int bench_sources_fill(uint32_t *sequence, enum bench_row row);
 
+/*
+ * Puts the sequence in another order. Replayed as it was learnt, it would meet the entries of a
+ * freshly filled hash in the order in which they lie in memory, as no traffic does.
+ */
+void bench_sources_shuffle(uint32_t *sequence);
+
 /* Sets CPUs that run at once far apart in the sequence. */
 void bench_cursors_spread(struct bench_cursor *cursors, unsigned int count);

@@ -3,6 +3,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stdint.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -14,8 +15,10 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define SOURCE_AT 26 /* of an untagged IPv4 frame */
 
-WEIR_ARRAY(drive_cpus, struct drive_cpu, 1); /* set at load: [cpu] */
+WEIR_ARRAY(drive_cpus, struct drive_cpu, 1);			 /* set at load: [cpu] */
 WEIR_ARRAY(drive_verdicts, struct drive_verdict, DRIVE_SOURCES); /* set at load: [cpu][source] */
+
+WEIR_ARRAY(drive_log, uint64_t, DRIVE_LOG); /* set at load: [cpu][DRIVE_LOG] */
 
 volatile uint32_t drive_arrived; /* CPUs */
 
@@ -33,13 +36,23 @@ static __always_inline uint32_t drive_next(struct drive_cpu *drive)
 {
 	uint64_t n = drive->sent++;
 
-	/* A sum with 0 would still be a store, over what user space sets meanwhile. */
 	if (drive->step_ns)
-		weir_injected_now_ns += drive->step_ns;
+		__sync_fetch_and_add(&weir_injected_now_ns, drive->step_ns);
 	if (drive->hot_every && n % drive->hot_every == 0)
 		return 0;
 	n = drive->spread++;
 	return drive->from + n * drive->stride % drive->count;
+}
+
+static __always_inline void drive_note(struct drive_cpu *drive, uint32_t cpu)
+{
+	uint64_t n = drive->logged++;
+	uint32_t at = cpu * DRIVE_LOG + n;
+	struct weir_cpu *weir = weir_cpu_at(cpu);
+	uint64_t *log = bpf_map_lookup_elem(&drive_log, &at);
+
+	if (weir && log && n < DRIVE_LOG)
+		*log = ((struct weir_context *)weir->scratch)->now_ns;
 }
 
 SEC("xdp")
@@ -64,6 +77,8 @@ int drive_xdp(struct xdp_md *ctx)
 	verdict = bpf_map_lookup_elem(&drive_verdicts, &at);
 	if (!verdict)
 		return -1;
+	if (action == XDP_PASS)
+		drive_note(drive, cpu);
 	verdict->passed += action == XDP_PASS;
 	verdict->refused += action == XDP_DROP;
 	return action;

@@ -17,15 +17,18 @@ struct drive_cpu {
 	uint32_t count; /* above 0 */
 	uint32_t stride;
 	uint32_t hot_every; /* every so many packets one comes from source 0; 0: none does */
-	uint64_t step_ns;   /* the clock moves so far before each packet; about, with two CPUs */
+	uint64_t step_ns;   /* the clock moves so far before each packet */
 	uint64_t sent;	    /* packets, of all kinds */
 	uint64_t spread;    /* packets but the hot ones: n above */
 	uint64_t until;	    /* runs do nothing once so many are sent, */
 	uint32_t wanted;    /* nor before so many CPUs are here */
 	uint32_t here;
-	uint64_t reserved;
+	uint64_t logged; /* packets passed, of which drive_log has the first DRIVE_LOG */
 };
 _Static_assert(sizeof(struct drive_cpu) == 64, "one cache line");
+
+/* Map `drive_log`: [cpu][DRIVE_LOG], when each packet passed, in ns, as weir read the clock. */
+#define DRIVE_LOG (1 << 18)
 
 /* What a run returns that did nothing. */
 #define DRIVE_IDLE 0

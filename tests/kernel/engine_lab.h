@@ -14,6 +14,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +22,15 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "controller/engine.h"
+
+#define W0 "  - {name: w0, mode: auto}\n"
+/* No token comes while a test runs. */
+#define TEN_A_DAY "  - {name: per-ip, key: source, bucket: {rate: 10/d, burst: 10}}\n"
 
 struct lab {
 	char folder[64];
@@ -97,9 +103,34 @@ static inline int lab_start(struct weir_engine **engine, struct weir_error *err)
 	return weir_engine_start(engine, &options, err);
 }
 
+/* The same where it has to succeed: says why it did not. */
+static inline int lab_begin(struct weir_engine **engine, struct weir_error *err)
+{
+	int code = lab_start(engine, err);
+
+	if (code)
+		printf("  %s\n", err->text);
+	return code;
+}
+
+/* Also at the exit, whatever a failed test left. */
+static inline void lab_close(void)
+{
+	struct weir_error err;
+
+	weir_engine_detach_pins(lab.pins, &err);
+	lab_run("rm -rf %s %s-new %s", lab.pins, lab.pins, lab.folder);
+	lab_run("ip link del w0");
+}
+
 /* A clean place for a test: a new namespace, so what a failed one left is gone with the old. */
 static inline void lab_open(void)
 {
+	static bool once;
+
+	if (!once)
+		atexit(lab_close);
+	once = true;
 	lab.log[0] = '\0';
 	lab.keys = 1024;
 	snprintf(lab.folder, sizeof(lab.folder), "/tmp/weir-test-%d", getpid());
@@ -109,18 +140,9 @@ static inline void lab_open(void)
 	mkdir(lab.folder, 0700);
 	/* Without IPv6 the kernel sends nothing of its own. */
 	if (unshare(CLONE_NEWNET) || lab_run("sysctl -w net.ipv6.conf.default.disable_ipv6=1") ||
-	    lab_run("ip link add w0 type veth peer name w1") ||
-	    lab_run("ip link set w0 up") || lab_run("ip link set w1 up"))
+	    lab_run("ip link add w0 type veth peer name w1") || lab_run("ip link set w0 up") ||
+	    lab_run("ip link set w1 up"))
 		abort();
-}
-
-static inline void lab_close(void)
-{
-	struct weir_error err;
-
-	weir_engine_detach_pins(lab.pins, &err);
-	lab_run("rm -rf %s %s-new %s", lab.pins, lab.pins, lab.folder);
-	lab_run("ip link del w0");
 }
 
 static inline bool lab_has_pins(void)
@@ -170,6 +192,23 @@ static inline uint32_t lab_attach_foreign(const char *interface)
 	return lab_program(interface);
 }
 
+/* A TC filter of nobody's on clsact, which must be there. */
+static inline void lab_attach_foreign_filter(const char *interface, enum bpf_tc_attach_point point)
+{
+	const struct bpf_insn pass[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = -1 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "stranger", "GPL", pass, 2, NULL);
+	LIBBPF_OPTS(bpf_tc_hook, where, .ifindex = (int)if_nametoindex(interface),
+		    .attach_point = point);
+	LIBBPF_OPTS(bpf_tc_opts, filter, .prog_fd = fd, .handle = 1, .priority = 1);
+
+	if (fd < 0 || bpf_tc_attach(&where, &filter))
+		abort();
+	close(fd);
+}
+
 /* ---- packets ---- */
 
 static inline void lab_mac(const char *interface, uint8_t *mac)
@@ -187,9 +226,25 @@ static inline void lab_mac(const char *interface, uint8_t *mac)
 /* `count` UDP frames of 64 bytes from w1 to w0, from 10.9.0.`last` to a port. */
 static inline void lab_send(unsigned int count, uint8_t last, uint16_t port)
 {
-	uint8_t frame[64] = { [12] = 8, [14] = 0x45, [17] = 50, [22] = 64, [23] = 17,
-			      [26] = 10, 9, 0, last, 10, 9, 1, 1, 9, 9,
-			      (uint8_t)(port >> 8), (uint8_t)port, 0, 30 };
+	uint8_t frame[64] = { [12] = 8,
+			      [14] = 0x45,
+			      [17] = 50,
+			      [22] = 64,
+			      [23] = 17,
+			      [26] = 10,
+			      9,
+			      0,
+			      last,
+			      10,
+			      9,
+			      1,
+			      1,
+			      9,
+			      9,
+			      (uint8_t)(port >> 8),
+			      (uint8_t)port,
+			      0,
+			      30 };
 	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_halen = 6 };
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);
 
@@ -197,7 +252,9 @@ static inline void lab_send(unsigned int count, uint8_t last, uint16_t port)
 	lab_mac("w1", frame + 6);
 	to.sll_ifindex = (int)if_nametoindex("w1");
 	for (unsigned int i = 0; i < count; i++) {
-		if (sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		/* ENOBUFS: refused on the way out. */
+		if (sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)) < 0 &&
+		    errno != ENOBUFS)
 			abort();
 	}
 	close(fd);
@@ -221,4 +278,24 @@ static inline struct weir_totals lab_await(struct weir_engine *engine, size_t li
 		totals = lab_totals(engine, limit);
 	}
 	return totals;
+}
+
+/* A child that starts an engine and is killed; true if it had started. */
+static inline bool lab_start_and_be_killed(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		struct weir_engine *engine;
+		struct weir_error err;
+
+		if (lab_begin(&engine, &err))
+			_exit(1);
+		lab_send(15, 1, 53);
+		lab_await(engine, 0, 15);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(child, &status, 0);
+	return WIFSIGNALED(status);
 }

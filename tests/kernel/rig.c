@@ -37,19 +37,23 @@ static void open_driver(struct rig *rig, const struct weir_shape *shape)
 		errx(2, "can't open the driver: %s", strerror(errno));
 	bpf_map__set_max_entries(rig->driver->maps.drive_cpus, shape->cpus);
 	bpf_map__set_max_entries(rig->driver->maps.drive_verdicts, shape->cpus * DRIVE_SOURCES);
+	bpf_map__set_max_entries(rig->driver->maps.drive_log, shape->cpus * DRIVE_LOG);
 	if (drive_bpf__load(rig->driver))
 		errx(2, "can't load the driver: %s (is this root?)", strerror(errno));
 	rig->program_fd = bpf_program__fd(rig->driver->progs.drive_xdp);
 	rig->now_ns = &rig->driver->bss->weir_injected_now_ns;
 	rig->drive = map_memory(rig->driver->maps.drive_cpus);
 	rig->verdicts = map_memory(rig->driver->maps.drive_verdicts);
+	rig->log = map_memory(rig->driver->maps.drive_log);
 }
 
-static void open_weir(struct rig *rig, const struct weir_shape *shape)
+static void open_weir(struct rig *rig, const struct weir_shape *shape, bool skbs)
 {
 	rig->weir = weir_test_bpf__open();
 	if (!rig->weir || weir_dataplane_prepare(rig->weir->obj, shape))
 		errx(2, "can't open weir's programs: %s", strerror(errno));
+	bpf_program__set_autoload(rig->weir->progs.weir_ingress, skbs);
+	bpf_program__set_autoload(rig->weir->progs.weir_egress, skbs);
 	if (weir_test_bpf__load(rig->weir))
 		errx(2, "can't load weir's programs: %s (is this root?)", strerror(errno));
 	rig->program_fd = bpf_program__fd(rig->weir->progs.weir_xdp);
@@ -64,7 +68,10 @@ void rig_open(struct rig *rig, enum rig_program program, uint32_t keys)
 	*rig = (struct rig){ 0 };
 	if (err)
 		errx(2, "no shape for %u keys: %s", keys, strerror(-err));
-	(program == RIG_DRIVE ? open_driver : open_weir)(rig, &shape);
+	if (program == RIG_DRIVE)
+		open_driver(rig, &shape);
+	else
+		open_weir(rig, &shape, program == RIG_HOOKS);
 	err = weir_dataplane_map(&rig->plane, object_of(rig));
 	if (err)
 		errx(2, "can't map the maps: %s", strerror(-err));
@@ -77,10 +84,28 @@ void rig_close(struct rig *rig)
 	if (rig->driver) {
 		unmap_memory(rig->drive, rig->driver->maps.drive_cpus);
 		unmap_memory(rig->verdicts, rig->driver->maps.drive_verdicts);
+		unmap_memory(rig->log, rig->driver->maps.drive_log);
 		drive_bpf__destroy(rig->driver);
 	}
 	weir_test_bpf__destroy(rig->weir);
 	*rig = (struct rig){ 0 };
+}
+
+static void empty(const struct rig *rig, const char *name)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object_of(rig), name);
+	void *at = map_memory(map);
+
+	memset(at, 0, (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
+	unmap_memory(at, map);
+}
+
+void rig_reset(struct rig *rig)
+{
+	empty(rig, "weir_ledger");
+	empty(rig, "weir_front");
+	empty(rig, "weir_cpus");
+	*rig->now_ns = RIG_START_NS;
 }
 
 int rig_map_fd(const struct rig *rig, const char *name)
@@ -106,7 +131,14 @@ int rig_set(struct rig *rig, const struct rig_limit *spec)
 	if (err)
 		return err;
 	head.hooks[WEIR_HOOK_XDP].word[0] = 1;
+	weir_dataplane_remember(&rig->plane,
+				&rig->plane.board->limits[(next ^ 1) * WEIR_LIMITS_MAX],
+				*rig->now_ns);
 	rig->plane.board->limits[next * WEIR_LIMITS_MAX] = limit;
+	if (!spec->long_way)
+		head.plain[WEIR_HOOK_XDP] =
+			weir_policy_plain(&head, &rig->plane.board->limits[next * WEIR_LIMITS_MAX],
+					  WEIR_HOOK_XDP);
 	rig->plane.board->policy[next] = head;
 	__atomic_store_n(&rig->plane.board->active.generation, next, __ATOMIC_RELEASE);
 	return 0;

@@ -14,6 +14,7 @@
 
 enum rig_program {
 	RIG_WEIR,  /* weir_xdp: the frame as given */
+	RIG_HOOKS, /* the same, with weir_ingress and weir_egress beside: see rig_use */
 	RIG_DRIVE, /* drive_xdp: the frame from many sources, see drive.h */
 };
 
@@ -27,6 +28,7 @@ struct rig {
 	/* RIG_DRIVE only */
 	struct drive_cpu *drive;	/* [cpu] */
 	struct drive_verdict *verdicts; /* [cpu][DRIVE_SOURCES] */
+	uint64_t *log;			/* [cpu][DRIVE_LOG] */
 };
 
 struct rig_limit {
@@ -35,6 +37,7 @@ struct rig_limit {
 	uint8_t flags;	    /* enum weir_limit_flag */
 	uint8_t key;	    /* enum weir_key_part; /32 and /64 */
 	uint64_t salt;
+	bool long_way; /* not the short one of bpf/plain.bpf.h, which is for such limits */
 };
 
 /*
@@ -43,6 +46,9 @@ struct rig_limit {
  */
 void rig_open(struct rig *rig, enum rig_program program, uint32_t keys);
 void rig_close(struct rig *rig);
+
+/* State, totals and clock as after rig_open, without the verifier's second. */
+void rig_reset(struct rig *rig);
 
 /* The limit from now on, by the other generation, as a reload would. 0 or -errno. */
 int rig_set(struct rig *rig, const struct rig_limit *limit);

@@ -10,7 +10,7 @@
 #include "socket_lab.h"
 #include "weir/pending.h"
 
-#define W0 "  - {name: w0, mode: native}\n"
+#define NATIVE "  - {name: w0, mode: native}\n"
 #define GATE(rest) "  - {name: conns, key: source, match: {proto: tcp, to_port: 8080}, " rest "}\n"
 
 static struct sockets clients, servers;
@@ -23,7 +23,7 @@ static int begin(const char *limits)
 
 	if (ends.listener < 0)
 		sockets_open();
-	lab_config(W0, limits);
+	lab_config(NATIVE, limits);
 	code = lab_start(&engine, &err);
 	if (code)
 		fprintf(stderr, "%s\n", err.text);
@@ -272,13 +272,13 @@ static void C6_a_reload_keeps_the_count(void)
 
 	CU_ASSERT_EQUAL_FATAL(begin(GATE("gate: {limit: 5}")), 0);
 	hold(5);
-	lab_config(W0, "  - {name: other, key: none, bucket: {rate: 1Mpps, burst: 1M}}\n"
+	lab_config(NATIVE, "  - {name: other, key: none, bucket: {rate: 1Mpps, burst: 1M}}\n"
 		       GATE("gate: {limit: 5}")
 		       "  - {name: all, key: none, match: {proto: tcp}, gate: {limit: 5}}\n");
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_EQUAL(inside(), 10);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.3", "10.9.1.1", 2, 1), 0);
-	lab_config(W0, GATE("gate: {limit: 7}"));
+	lab_config(NATIVE, GATE("gate: {limit: 7}"));
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.9.1.1", 5, 2), 2);
 	sockets_accept(&servers);

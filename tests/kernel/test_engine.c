@@ -3,26 +3,13 @@
 #include "harness.h"
 
 #include <linux/rtnetlink.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "engine_lab.h"
 #include "weir/abi.h"
 
-#define W0 "  - {name: w0, mode: auto}\n"
 #define W0_NATIVE "  - {name: w0, mode: native}\n"
 #define W0_GENERIC "  - {name: w0, mode: generic}\n"
-/* No token comes while a test runs. */
-#define TEN_A_DAY "  - {name: per-ip, key: source, bucket: {rate: 10/d, burst: 10}}\n"
-
-static int set(struct weir_engine *engine, const char *field, const char *value, bool save)
-{
-	struct weir_policy_change change = { field, value };
-	struct weir_error err;
-
-	return weir_engine_set(engine, "per-ip", &change, 1, save, &err);
-}
 
 /* ---- it limits ---- */
 
@@ -34,7 +21,7 @@ static void limits_and_stops(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NATIVE);
 	CU_ASSERT_STRING_EQUAL(weir_engine_interface(engine, 0)->reason, "");
 	lab_send(50, 1, 53);
@@ -60,8 +47,8 @@ static void several_limits_match(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY "  - {name: dns, key: source, match: {proto: udp, to_port: 53, "
-			"from: [10.9.0.0/24]}, bucket: {rate: 1/d, burst: 3}}\n");
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+				 "from: [10.9.0.0/24]}, bucket: {rate: 1/d, burst: 3}}\n");
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(5, 1, 53);
 	lab_send(20, 1, 54);
 	totals = lab_await(engine, 0, 22);
@@ -75,26 +62,6 @@ static void several_limits_match(void)
 
 /* ---- A: attach, detach, life ---- */
 
-/* A child that starts an engine and is killed; true if it had started. */
-static bool start_and_be_killed(void)
-{
-	pid_t child = fork();
-	int status;
-
-	if (!child) {
-		struct weir_engine *engine;
-		struct weir_error err;
-
-		if (lab_start(&engine, &err))
-			_exit(1);
-		lab_send(15, 1, 53);
-		lab_await(engine, 0, 15);
-		kill(getpid(), SIGKILL);
-	}
-	waitpid(child, &status, 0);
-	return WIFSIGNALED(status);
-}
-
 /* A1, A2: what a killed engine left is adopted: state, totals, one program. */
 static void A1_A2_killed_engine_is_adopted(void)
 {
@@ -105,10 +72,10 @@ static void A1_A2_killed_engine_is_adopted(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_TRUE_FATAL(start_and_be_killed());
+	CU_ASSERT_TRUE_FATAL(lab_start_and_be_killed());
 	before = lab_program("w0");
 	CU_ASSERT_NOT_EQUAL(before, 0);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_NOT_EQUAL(lab_program("w0"), before);
 	totals = lab_totals(engine, 0);
 	CU_ASSERT_EQUAL(totals.passed_packets, 10);
@@ -137,10 +104,10 @@ static void A2_half_a_set_of_pins_is_swept_away(void)
 	lab_config(W0, TEN_A_DAY);
 	snprintf(path, sizeof(path), "%s-new", lab.pins);
 	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s-new/weir_switch", lab.pins);
+	snprintf(path, sizeof(path), "%s-new/weir_board", lab.pins);
 	CU_ASSERT_EQUAL_FATAL(bpf_obj_pin(fd, path), 0);
 	close(fd);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
 	weir_engine_stop(engine, true);
 	CU_ASSERT_FALSE(lab_has_pins());
@@ -154,7 +121,7 @@ static void A3_generic_is_taken_off_in_its_mode(void)
 
 	lab_open();
 	lab_config(W0_GENERIC, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_TRUE(lab_is_generic("w0"));
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_GENERIC);
 	weir_engine_stop(engine, false);
@@ -172,7 +139,7 @@ static void the_mode_follows_a_reload(void)
 
 	lab_open();
 	lab_config(W0_GENERIC, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_config(W0_NATIVE, TEN_A_DAY);
 	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
 	CU_ASSERT_FALSE(lab_is_generic("w0"));
@@ -213,7 +180,7 @@ static void A4_foreign_program_survives_ours(void)
 	lab_open();
 	lab_config("  - {name: w1}\n" W0, TEN_A_DAY);
 	stranger = lab_attach_foreign("w1");
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NOT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(weir_engine_interface(engine, 0)->reason, "stranger"));
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 1)->attached, WEIR_ATTACHED_NATIVE);
@@ -235,7 +202,7 @@ static void A6_a_second_engine_is_refused(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	program = lab_program("w0");
 	CU_ASSERT_EQUAL(lab_start(&second, &err), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another weir controller"));
@@ -255,7 +222,7 @@ static void A11_interface_made_again_is_limited_again(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	slot = weir_engine_interface(engine, 0)->slot;
 	lab_send(3, 1, 53);
 	lab_await(engine, 0, 3);
@@ -284,7 +251,7 @@ static void A12_large_mtu_is_limited_natively(void)
 	lab_open();
 	lab_run("ip link set w1 mtu 3507; ip link set w0 mtu 3507");
 	lab_config(W0_NATIVE, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NATIVE);
 	lab_send(20, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).passed_packets, 10);
@@ -308,7 +275,7 @@ static void A12_refused_native_mode_is_explained(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mode: auto or generic"));
 	CU_ASSERT_FALSE(lab_has_pins());
 	lab_config("  - {name: d0, mode: auto}\n", TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_GENERIC);
 	CU_ASSERT_PTR_NOT_NULL(strstr(weir_engine_interface(engine, 0)->reason, "MTU is 3507"));
 	CU_ASSERT_TRUE(lab_said("d0: limited in GENERIC mode"));
@@ -341,10 +308,11 @@ static void A14_nothing_is_detached_where_nothing_is(void)
 	fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_run("ip link set dev w0 xdp off");
 	CU_ASSERT(link_news(fd) > 0);
-	weir_engine_stop(engine, true);
+	weir_engine_stop(engine, false);
+	CU_ASSERT_EQUAL(weir_engine_detach_pins(lab.pins, &err), 0);
 	CU_ASSERT_EQUAL(link_news(fd), 0);
 	close(fd);
 	lab_close();
@@ -361,7 +329,7 @@ static void A19_interfaces_keep_their_slots(void)
 	lab_open();
 	lab_run("ip link add x0 type veth peer name x1");
 	lab_config("  - {name: x1}\n  - {name: x0}\n" W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	x0 = weir_engine_interface(engine, 1)->slot;
 	w0 = weir_engine_interface(engine, 2)->slot;
 	lab_send(7, 1, 53);
@@ -425,13 +393,14 @@ static void A20_failed_restart_leaves_the_old_policy(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_TRUE_FATAL(start_and_be_killed());
-	lab_config("  - {name: nowhere}\n", "  - {name: per-ip, key: source, bucket: {rate: 9pps}}\n");
+	CU_ASSERT_TRUE_FATAL(lab_start_and_be_killed());
+	lab_config("  - {name: nowhere}\n",
+		   "  - {name: per-ip, key: source, bucket: {rate: 9pps}}\n");
 	CU_ASSERT_EQUAL(lab_start(&engine, &err), -ENODEV);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nowhere"));
 	CU_ASSERT_NOT_EQUAL(lab_program("w0"), 0);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_send(5, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).refused_packets, 10);
 	weir_engine_stop(engine, true);
@@ -447,7 +416,7 @@ static void B10_lost_program_is_noticed(void)
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_run("ip link set dev w0 xdp off");
 	CU_ASSERT_EQUAL(lab_program("w0"), 0);
 	weir_engine_tick(engine);
@@ -465,325 +434,12 @@ static void B10_lost_program_is_noticed(void)
 	lab_close();
 }
 
-/* ---- B: state, reload ---- */
-
-/* B2, B4: neither a reload nor a change of another limit moves a count or a bucket. */
-static void B2_B4_counts_and_state_outlive_reloads(void)
-{
-	const char *more = "  - {name: other, key: source, match: {to_port: 99}, bucket: {rate: %d/d}}\n"
-			   TEN_A_DAY;
-	struct weir_totals before, after;
-	struct weir_engine *engine;
-	struct weir_error err;
-	char limits[512];
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	lab_send(25, 1, 53);
-	before = lab_await(engine, 0, 25);
-	for (int i = 1; i <= 20; i++) {
-		snprintf(limits, sizeof(limits), more, i);
-		lab_config(W0, limits);
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
-	}
-	after = lab_totals(engine, 1);
-	CU_ASSERT_EQUAL(memcmp(&before, &after, sizeof(before)), 0);
-	lab_send(5, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 1, 30).passed_packets, 10);
-	CU_ASSERT_EQUAL(lab_totals(engine, 0).passed_packets, 0);
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-/* A removed limit's slot starts from zero for the next one. */
-static void a_slot_given_to_another_starts_from_zero(void)
-{
-	struct weir_engine *engine;
-	struct weir_error err;
-	uint32_t slot;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	slot = weir_engine_slot(engine, 0);
-	lab_send(25, 1, 53);
-	lab_await(engine, 0, 25);
-	lab_config(W0, "  - {name: b, key: source, bucket: {rate: 9/d, burst: 9}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
-	lab_config(W0, "  - {name: c, key: source, bucket: {rate: 9/d, burst: 9}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
-	CU_ASSERT_EQUAL(weir_engine_slot(engine, 0), slot);
-	CU_ASSERT_EQUAL(lab_totals(engine, 0).passed_packets, 0);
-	lab_send(4, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 4).passed_packets, 4);
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-/* B6: pins of another version, and of another size. */
-static void B6_pins_of_another_version_are_refused(void)
-{
-	struct weir_engine *engine;
-	struct weir_switch value;
-	struct weir_error err;
-	uint32_t zero = 0, program;
-	char path[128];
-	int fd;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_TRUE_FATAL(start_and_be_killed());
-	program = lab_program("w0");
-	snprintf(path, sizeof(path), "%s/weir_switch", lab.pins);
-	fd = bpf_obj_get(path);
-	bpf_map_lookup_elem(fd, &zero, &value);
-	value.abi_version = 99;
-	bpf_map_update_elem(fd, &zero, &value, BPF_ANY);
-	close(fd);
-	CU_ASSERT_EQUAL(lab_start(&engine, &err), -EPROTO);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "ABI version 99"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "weir stop --detach"));
-	CU_ASSERT_EQUAL(lab_program("w0"), program);
-	/* What the sentence advises works, whatever the version. */
-	CU_ASSERT_EQUAL(weir_engine_detach_pins(lab.pins, &err), 0);
-	CU_ASSERT_EQUAL(lab_start(&engine, &err), 0);
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-static void B6_pins_of_another_size_are_refused(void)
-{
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_policy", 4, 64, 2, NULL);
-	struct weir_engine *engine;
-	struct weir_error err;
-	char path[128];
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_TRUE_FATAL(start_and_be_killed());
-	snprintf(path, sizeof(path), "%s/weir_policy", lab.pins);
-	unlink(path);
-	CU_ASSERT_EQUAL_FATAL(bpf_obj_pin(fd, path), 0);
-	close(fd);
-	CU_ASSERT_EQUAL(lab_start(&engine, &err), -EPROTO);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "weir_policy"));
-	CU_ASSERT_NOT_EQUAL(lab_program("w0"), 0);
-	lab_close();
-}
-
-static void another_ledger_size_waits_for_a_detach(void)
-{
-	struct weir_engine *engine;
-	struct weir_error err;
-	uint32_t sets;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	sets = weir_engine_dataplane(engine)->shape.sets;
-	weir_engine_stop(engine, false);
-	lab.keys = 4096;
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_EQUAL(weir_engine_dataplane(engine)->shape.sets, sets);
-	CU_ASSERT_TRUE(lab_said("ledger.keys is 4096"));
-	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_EQUAL(weir_engine_dataplane(engine)->shape.sets, 4 * sets);
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-/* B12: a file that is refused changes nothing. */
-static void B12_refused_reload_changes_nothing(void)
-{
-	struct weir_engine *engine;
-	struct weir_error err;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	lab_config("", "  - {name: per-ip, key: source, bucket: {rate: -1}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), -EINVAL);
-	lab_send(20, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).passed_packets, 10);
-	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].bucket.burst.value, 10);
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-/* ---- set ---- */
-
-/* B1, B5: acts at once, and a thousand sets give no more than one new burst. */
-static void B1_B5_set_acts_and_refills_nothing(void)
-{
-	struct weir_engine *engine;
-	struct weir_error err;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	lab_send(15, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 15).passed_packets, 10);
-	for (int i = 0; i < 1000; i++)
-		CU_ASSERT_EQUAL(set(engine, "burst", "10", false), 0);
-	lab_send(15, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 30).passed_packets, 10);
-	lab.log[0] = '\0';
-	/* What a bucket lacks is kept: the larger burst has 4 more. */
-	CU_ASSERT_EQUAL(set(engine, "burst", "14", false), 0);
-	lab_send(15, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 45).passed_packets, 14);
-	CU_ASSERT_EQUAL(set(engine, "burst", "5", false), 0);
-	lab_send(9, 2, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 54).passed_packets, 19);
-	CU_ASSERT_EQUAL(set(engine, "rate", "block", false), 0);
-	lab_send(5, 3, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 59).passed_packets, 19);
-	CU_ASSERT_EQUAL(set(engine, "rate", "unlimited", false), 0);
-	lab_send(5, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 64).passed_packets, 24);
-	CU_ASSERT_TRUE(lab_said("limit per-ip: burst=14 (weir set)"));
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-static void refused_set_changes_nothing(void)
-{
-	struct weir_policy_change changes[] = { { "burst", "400000" }, { "rate", "1/d" } };
-	struct weir_engine *engine;
-	struct weir_error err;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_NOT_EQUAL(weir_engine_set(engine, "per-ip", changes, 2, true, &err), 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "2 years"));
-	CU_ASSERT_EQUAL(weir_engine_set(engine, "nobody", changes, 1, true, &err), -ENOENT);
-	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].bucket.burst.value, 10);
-	CU_ASSERT_NOT_EQUAL(access(lab.overrides, F_OK), 0);
-	lab_send(20, 1, 53);
-	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).passed_packets, 10);
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-static uint64_t burst_of(struct weir_engine *engine)
-{
-	return weir_engine_policy(engine)->limits[0].bucket.burst.value;
-}
-
-static void set_lasts_only_if_saved(void)
-{
-	struct weir_engine *engine;
-	struct weir_error err;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_EQUAL(set(engine, "burst", "7", false), 0);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
-	CU_ASSERT_EQUAL(burst_of(engine), 10);
-	CU_ASSERT_EQUAL(set(engine, "burst", "6", true), 0);
-	CU_ASSERT_EQUAL(set(engine, "mode", "monitor", true), 0);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
-	CU_ASSERT_EQUAL(burst_of(engine), 6);
-	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_EQUAL(burst_of(engine), 6);
-	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].mode, WEIR_POLICY_MONITOR);
-	CU_ASSERT_TRUE(lab_said("(kept by weir set --save"));
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-static void overrides_that_are_none_are_refused(void)
-{
-	static const char *const bad[] = { "", "{", "[]", "{\"version\": 2, \"limits\": {}}",
-					   "{\"version\": 1, \"limits\": {\"per-ip\": 5}}",
-					   "{\"version\": 1, \"limits\": {\"per-ip\": {\"burst\": 5}}}" };
-	struct weir_engine *engine;
-	struct weir_error err;
-	char path[128];
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	snprintf(path, sizeof(path), "%s/var", lab.folder);
-	mkdir(path, 0700);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		lab_write(lab.overrides, bad[i]);
-		CU_ASSERT_EQUAL(lab_start(&engine, &err), -EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, lab.overrides));
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "delete it"));
-		CU_ASSERT_FALSE(lab_has_pins());
-	}
-	/* What the configuration no longer has is left out, aloud. */
-	lab_write(lab.overrides, "{\"version\": 1, \"limits\": {\"gone\": {\"burst\": \"5\"}}}");
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_TRUE(lab_said("left out: burst=5"));
-	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-/* ---- pins ---- */
-
-static void pins_elsewhere_are_refused(void)
-{
-	struct weir_engine *engine;
-	struct weir_error err;
-	char pins[96];
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	strcpy(pins, lab.pins);
-	snprintf(lab.pins, sizeof(lab.pins), "%s/weir", lab.folder);
-	CU_ASSERT_EQUAL(lab_start(&engine, &err), -ENOTDIR);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not on a bpffs"));
-	strcpy(lab.pins, pins);
-	mkdir(pins, 0700);
-	snprintf(pins, sizeof(pins), "%s/other", lab.pins);
-	mkdir(pins, 0700);
-	CU_ASSERT_EQUAL(lab_start(&engine, &err), -EEXIST);
-	CU_ASSERT_EQUAL(access(pins, F_OK), 0);
-	lab_close();
-}
-
-/* A15: no bpffs where the pins go (ip netns exec): one is mounted, here and for us only. */
-static void A15_a_missing_bpffs_is_mounted(void)
-{
-	char folder[128], pins[96];
-	struct weir_engine *engine;
-	struct weir_error err;
-
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	strcpy(pins, lab.pins);
-	snprintf(folder, sizeof(folder), "%s/bpf", lab.folder);
-	mkdir(folder, 0700);
-	snprintf(lab.pins, sizeof(lab.pins), "%s/bpf/weir", lab.folder);
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_TRUE(lab_has_pins());
-	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL(rmdir(folder), 0);
-	strcpy(lab.pins, pins);
-	lab_close();
-}
-
 WEIR_TESTS("engine", TEST(limits_and_stops), TEST(several_limits_match),
 	   TEST(A1_A2_killed_engine_is_adopted), TEST(A2_half_a_set_of_pins_is_swept_away),
 	   TEST(A3_generic_is_taken_off_in_its_mode), TEST(the_mode_follows_a_reload),
 	   TEST(A4_A5_foreign_program_is_named_and_left), TEST(A4_foreign_program_survives_ours),
 	   TEST(A6_a_second_engine_is_refused), TEST(A11_interface_made_again_is_limited_again),
-	   TEST(A12_large_mtu_is_limited_natively),
-	   TEST(A12_refused_native_mode_is_explained), TEST(A14_nothing_is_detached_where_nothing_is),
-	   TEST(A19_interfaces_keep_their_slots), TEST(A20_failed_start_leaves_nothing),
-	   TEST(A20_failed_restart_leaves_the_old_policy), TEST(B10_lost_program_is_noticed),
-	   TEST(B2_B4_counts_and_state_outlive_reloads),
-	   TEST(a_slot_given_to_another_starts_from_zero),
-	   TEST(B6_pins_of_another_version_are_refused),
-	   TEST(B6_pins_of_another_size_are_refused), TEST(another_ledger_size_waits_for_a_detach),
-	   TEST(B12_refused_reload_changes_nothing), TEST(B1_B5_set_acts_and_refills_nothing),
-	   TEST(refused_set_changes_nothing), TEST(set_lasts_only_if_saved),
-	   TEST(overrides_that_are_none_are_refused), TEST(pins_elsewhere_are_refused),
-	   TEST(A15_a_missing_bpffs_is_mounted))
+	   TEST(A12_large_mtu_is_limited_natively), TEST(A12_refused_native_mode_is_explained),
+	   TEST(A14_nothing_is_detached_where_nothing_is), TEST(A19_interfaces_keep_their_slots),
+	   TEST(A20_failed_start_leaves_nothing), TEST(A20_failed_restart_leaves_the_old_policy),
+	   TEST(B10_lost_program_is_noticed))

@@ -2,6 +2,7 @@
 /* The front in the kernel: what it answers, when it must not, where its counts go. */
 #include "harness.h"
 #include "kernel/rig.h"
+#include "weir/place.h"
 
 #include <linux/bpf.h>
 
@@ -21,7 +22,8 @@ static struct counts counts_of(const struct rig *rig, uint64_t tag)
 		for (int way = 0; way < WEIR_WAYS; way++) {
 			if (rig->plane.ledger[i].tag[way] != tag)
 				continue;
-			counts.passed += rig->plane.ledger[i].counts[way].passed;
+			counts.passed +=
+				weir_passed_count(rig->plane.ledger[i].counts[way].passed);
 			counts.refused += rig->plane.ledger[i].counts[way].refused;
 		}
 	}
@@ -107,9 +109,10 @@ static void raised_limit_is_honoured_at_once(void)
 	tag = tag_of(&rig, &limit, 4);
 	send_from(&rig, 4, 100);
 	before = counts_of(&rig, tag);
-	/* Twice the burst: five more, although the front holds a refusal for days ahead. */
-	limit.burst = 10;
+	/* A token a millisecond: five more, although the front holds a refusal for days ahead. */
+	limit.rate = 1000;
 	CU_ASSERT_EQUAL(rig_set(&rig, &limit), 0);
+	*rig.now_ns += 5000000;
 	send_from(&rig, 4, 100);
 	CU_ASSERT_EQUAL(rig_verdict(&rig, 4).passed, 5);
 	/* The same limit pushed anew: the ledger is asked once, then the front answers again. */

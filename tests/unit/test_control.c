@@ -157,6 +157,21 @@ static void client_that_leaves_is_forgotten(void)
 	teardown();
 }
 
+static void last_answer_is_sent_before_the_end(void)
+{
+	int fd;
+
+	setup();
+	fd = join();
+	say(fd, "{\"command\":\"later\"}\n");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(owed);
+	weir_control_reply(owed, json_integer(1));
+	teardown();
+	CU_ASSERT_EQUAL(recv(fd, &(char){ 0 }, 1, 0), 1);
+	CU_ASSERT_EQUAL(closed_count, 0);
+	close(fd);
+}
+
 /* An owed answer is dropped with its client when the server ends. */
 static void end_of_the_server_ends_everybody(void)
 {
@@ -210,6 +225,32 @@ static void who_does_not_read_waits_for_himself_alone(void)
 	CU_ASSERT_EQUAL(got, 20);
 	close(fd);
 	close(other);
+	teardown();
+}
+
+/* Requests that pile up behind an answer that isn't ready yet: the loop rests meanwhile. */
+static void requests_that_pile_up_wait(void)
+{
+	const char *request = "{\"command\":\"echo\"}\n";
+	unsigned int sent = 0, got = 0;
+	char *first;
+	int fd;
+
+	setup();
+	fd = join();
+	say(fd, "{\"command\":\"later\"}\n");
+	while (sent < 100000 && say(fd, request) == (ssize_t)strlen(request))
+		sent++;
+	CU_ASSERT(sent > WEIR_CONTROL_REQUEST_MAX / strlen(request) && sent < 100000);
+	CU_ASSERT_EQUAL(handled, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(owed);
+	weir_control_reply(owed, json_integer(1));
+	first = line(fd);
+	CU_ASSERT(first && strstr(first, "\"result\":1"));
+	while (got < sent && line(fd))
+		got++;
+	CU_ASSERT_EQUAL(got, sent);
+	close(fd);
 	teardown();
 }
 
@@ -286,8 +327,8 @@ static void client_too_many_is_told(void)
 WEIR_TESTS("control", TEST(answers_each_line_in_order),
 	   TEST(malformed_requests_are_refused_one_by_one), TEST(request_without_an_end_is_cut_off),
 	   TEST(half_open_client_still_gets_its_answer), TEST(client_that_leaves_is_forgotten),
-	   TEST(end_of_the_server_ends_everybody),
+	   TEST(end_of_the_server_ends_everybody), TEST(last_answer_is_sent_before_the_end),
 	   TEST(idle_client_is_sent_away_but_not_one_that_waits),
-	   TEST(who_does_not_read_waits_for_himself_alone),
+	   TEST(who_does_not_read_waits_for_himself_alone), TEST(requests_that_pile_up_wait),
 	   TEST(long_answer_comes_in_parts_as_it_is_read),
 	   TEST(slow_subscriber_misses_some_and_memory_is_bounded), TEST(client_too_many_is_told))

@@ -72,9 +72,11 @@ static void holds_one_revision_of_one_key(void)
 
 static void refuses_until_the_instant(void)
 {
-	CU_ASSERT_TRUE(weir_front_refuses_until(1000, 999));
-	CU_ASSERT_FALSE(weir_front_refuses_until(1000, 1000));
-	CU_ASSERT_FALSE(weir_front_refuses_until(0, 0));
+	CU_ASSERT_TRUE(weir_front_refuses_until(1000, 999, 500));
+	CU_ASSERT_FALSE(weir_front_refuses_until(1000, 1000, 500));
+	CU_ASSERT_FALSE(weir_front_refuses_until(0, 0, 500));
+	CU_ASSERT_TRUE(weir_front_refuses_until(1000, 500, 500));
+	CU_ASSERT_FALSE(weir_front_refuses_until(1000, 499, 500));
 }
 
 static void places_of_own_ledgers_stand_apart(void)

@@ -99,9 +99,9 @@ static double dependence(enum pattern pattern, int what, const struct weir_seeds
 		/* Of 2^15 sets, so that the second is hardly ever moved off the first. */
 		uint32_t a = weir_tag_first(tag, 1 << 15) % GRID, b;
 
-		b = what == 0 ? weir_tag_second(tag, 1 << 15, seeds) % GRID :
-		    what == 1 ? weir_tag_slot(tag, GRID) :
-				weir_tag_first(other, 1 << 15) % GRID;
+		b = what == 0	? weir_tag_second(tag, 1 << 15, seeds) % GRID
+		    : what == 1 ? weir_tag_slot(tag, GRID)
+				: weir_tag_first(other, 1 << 15) % GRID;
 		counts[a * GRID + b]++;
 	}
 	return unevenness(counts, sizeof(counts) / sizeof(counts[0]), (double)KEYS / (GRID * GRID));

@@ -7,16 +7,9 @@
 #include <string.h>
 
 #include "harness.h"
+#include "packet_build.h"
 #include "random.h"
 #include "weir/packet.h"
-
-#define FRAME_MAX 8192
-
-struct frame {
-	uint8_t bytes[FRAME_MAX];
-	size_t size;
-	size_t l3, l4; /* where the headers begin */
-};
 
 static enum weir_parsed parse_tagged(struct weir_packet *packet, const uint8_t *bytes, size_t size,
 				     uint16_t vlan)
@@ -37,136 +30,19 @@ static enum weir_parsed parse(struct weir_packet *packet, const struct frame *f)
 	return parse_tagged(packet, f->bytes, f->size, WEIR_NO_VLAN);
 }
 
-/* ---- building ---- */
-
-static void put8(struct frame *f, unsigned int value)
-{
-	f->bytes[f->size++] = (uint8_t)value;
-}
-
-static void put16(struct frame *f, unsigned int value)
-{
-	put8(f, value >> 8);
-	put8(f, value & 0xff);
-}
-
-static void put_zeros(struct frame *f, size_t count)
-{
-	memset(f->bytes + f->size, 0, count);
-	f->size += count;
-}
-
-static void put_range(struct frame *f, unsigned int first, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		put8(f, first + (unsigned int)i);
-}
-
-/* Addresses, tags of (type, id) pairs, then the ethertype. */
-static void put_link(struct frame *f, const uint16_t (*tags)[2], size_t tag_count, uint16_t type)
-{
-	f->size = 0;
-	put_range(f, 0x10, 12);
-	for (size_t i = 0; i < tag_count; i++) {
-		put16(f, tags[i][0]);
-		put16(f, 0xe000 | tags[i][1]); /* with a priority */
-	}
-	put16(f, type);
-	f->l3 = f->size;
-}
-
-/* From 10.11.12.13 to 20.21.22.23. `words` of header, `fragment` as on the wire. */
-static void put_ipv4(struct frame *f, unsigned int words, unsigned int protocol,
-		     unsigned int fragment)
-{
-	put8(f, 0x40 | words);
-	put8(f, 0);
-	put16(f, 0x1234);
-	put16(f, 0x5678);
-	put16(f, fragment);
-	put8(f, 64);
-	put8(f, protocol);
-	put16(f, 0);
-	put_range(f, 10, 4);
-	put_range(f, 20, 4);
-	if (words > 5)
-		put_range(f, 0x80, (words - 5) * 4); /* looks like ports if read as such */
-	f->l4 = f->size;
-}
-
-/* From 2001:..0f to 3031:..3f. */
-static void put_ipv6(struct frame *f, unsigned int next, unsigned int hop_limit)
-{
-	put8(f, 0x60);
-	put_zeros(f, 3);
-	put16(f, 100);
-	put8(f, next);
-	put8(f, hop_limit);
-	put_range(f, 0x20, 16);
-	put_range(f, 0x30, 16);
-	f->l4 = f->size;
-}
-
-/* An extension header of 8 * (units + 1) bytes, or of 4 * (units + 2) for AH. */
-static void put_extension(struct frame *f, unsigned int kind, unsigned int next,
-			  unsigned int units)
-{
-	size_t size = kind == WEIR_IP_AUTHENTICATION ? 4 * (units + 2) : 8 * (units + 1);
-
-	put8(f, next);
-	put8(f, kind == WEIR_IP_FRAGMENT ? 0 : units);
-	put_zeros(f, size - 2);
-	f->l4 = f->size;
-}
-
-/* Ports 4660 to 53 and what else the protocol has. */
-static void put_transport(struct frame *f, unsigned int protocol)
-{
-	if (protocol == WEIR_IP_ICMP || protocol == WEIR_IP_ICMPV6) {
-		put8(f, protocol == WEIR_IP_ICMP ? 8 : 128);
-		put_zeros(f, 7);
-		return;
-	}
-	put16(f, 0x1234);
-	put16(f, 53);
-	if (protocol == WEIR_IP_TCP) {
-		put_zeros(f, 8);
-		put8(f, 8 << 4);
-		put8(f, 0x12);
-		put_zeros(f, 18);
-	} else {
-		put_zeros(f, protocol == WEIR_IP_SCTP ? 8 : 4);
-	}
-	put_zeros(f, 10);
-}
-
-static void build4(struct frame *f, unsigned int protocol)
-{
-	put_link(f, NULL, 0, WEIR_ETH_IPV4);
-	put_ipv4(f, 5, protocol, 0);
-	put_transport(f, protocol);
-}
-
-static void build6(struct frame *f, unsigned int protocol)
-{
-	put_link(f, NULL, 0, WEIR_ETH_IPV6);
-	put_ipv6(f, protocol, 64);
-	put_transport(f, protocol);
-}
-
 /* ---- checking ---- */
 
+/* An IPv4 address is one word, and the rest of it isn't written. */
 static bool has_addresses(const struct weir_packet *p)
 {
-	static const uint8_t from4[16] = { 10, 11, 12, 13 }, to4[16] = { 20, 21, 22, 23 };
-	uint8_t from6[16], to6[16];
+	uint8_t from[16], to[16];
+	size_t size = p->family == 4 ? 4 : 16;
 
-	for (int i = 0; i < 16; i++) {
-		from6[i] = (uint8_t)(0x20 + i);
-		to6[i] = (uint8_t)(0x30 + i);
+	for (size_t i = 0; i < size; i++) {
+		from[i] = (uint8_t)((p->family == 4 ? 10 : 0x20) + i);
+		to[i] = (uint8_t)((p->family == 4 ? 20 : 0x30) + i);
 	}
-	return !memcmp(p->source, p->family == 4 ? from4 : from6, 16) &&
-	       !memcmp(p->destination, p->family == 4 ? to4 : to6, 16);
+	return !memcmp(p->source, from, size) && !memcmp(p->destination, to, size);
 }
 
 static bool has_ports(const struct weir_packet *p)
@@ -326,6 +202,13 @@ static void p7_vlan_tags(void)
 	CU_ASSERT_EQUAL(parse(&p, &f), WEIR_EXEMPT);
 }
 
+static unsigned int random_units(uint64_t *seed, unsigned int kind)
+{
+	if (kind == WEIR_IP_FRAGMENT)
+		return 0;
+	return (unsigned int)random_below(seed, 5) + (kind == WEIR_IP_AUTHENTICATION);
+}
+
 static void p4_extension_chains(void)
 {
 	static const uint8_t kinds[] = { WEIR_IP_HOP_BY_HOP, WEIR_IP_ROUTING, WEIR_IP_DESTINATION,
@@ -344,10 +227,7 @@ static void p4_extension_chains(void)
 		put_link(&f, NULL, 0, WEIR_ETH_IPV6);
 		put_ipv6(&f, chain[0], 64);
 		for (size_t i = 0; i < count; i++)
-			put_extension(&f, chain[i], chain[i + 1],
-				      chain[i] == WEIR_IP_FRAGMENT ? 0 :
-								     (unsigned int)random_below(&seed, 5) +
-									     (chain[i] == WEIR_IP_AUTHENTICATION));
+			put_extension(&f, chain[i], chain[i + 1], random_units(&seed, chain[i]));
 		put_transport(&f, chain[count]);
 		CU_ASSERT_EQUAL(parse(&p, &f), WEIR_PARSED);
 		CU_ASSERT_TRUE(has_addresses(&p));
@@ -431,8 +311,8 @@ static void p1_p2_ipv6_fragments(void)
 	} rows[] = {
 		{ 0x0000, false, true }, /* atomic (RFC 6946): whole */
 		{ 0x0006, false, true }, /* reserved bits */
-		{ 0x0001, true, true },	 { 0x0009, true, false }, { 0x0008, true, false },
-		{ 0xfff8, true, false },
+		{ 0x0001, true, true },	 { 0x0009, true, false },
+		{ 0x0008, true, false }, { 0xfff8, true, false },
 	};
 	struct weir_packet p;
 	struct frame f;
@@ -513,16 +393,17 @@ static void random_bytes(void)
 		uint8_t bytes[128];
 
 		for (size_t i = 0; i < size; i++)
-			bytes[i] = random_below(&seed, 3) ? (uint8_t)random_next(&seed) :
-							    nexts[random_below(&seed, sizeof(nexts))];
+			bytes[i] = random_below(&seed, 3)
+					   ? (uint8_t)random_next(&seed)
+					   : nexts[random_below(&seed, sizeof(nexts))];
 		if (size > 14 && random_below(&seed, 20)) {
 			uint16_t type = types[random_below(&seed, 4)];
 
 			bytes[12] = (uint8_t)(type >> 8);
 			bytes[13] = (uint8_t)type;
-			bytes[14] = type == WEIR_ETH_IPV4 ? 0x40 | (bytes[14] & 15) :
-				    type == WEIR_ETH_IPV6 ? 0x60 :
-							    bytes[14];
+			bytes[14] = type == WEIR_ETH_IPV4   ? 0x40 | (bytes[14] & 15)
+				    : type == WEIR_ETH_IPV6 ? 0x60
+							    : bytes[14];
 		}
 		parsed = parse_tagged(&p, bytes, size, WEIR_NO_VLAN);
 		parsed_count += parsed == WEIR_PARSED;

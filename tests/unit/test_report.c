@@ -6,6 +6,7 @@
 #include "fake_dataplane.h"
 #include "harness.h"
 #include "json_path.h"
+#include "weir/place.h"
 
 #define NOW_NS 1000000000000ULL
 #define NOW_TICKS (NOW_NS << WEIR_TICK_SHIFT)
@@ -199,7 +200,7 @@ static void why_counts_tokens_and_time_left(void)
 	CU_ASSERT_STRING_EQUAL(text(report, "limits.0.limit"), "per-ip");
 	CU_ASSERT(json_is_true(at(report, "limits.0.in_ledger")));
 	CU_ASSERT(json_is_true(at(report, "limits.0.refused_now")));
-	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.tokens")), 0.5, 0.001);
+	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.left")), 0.5, 0.001);
 	CU_ASSERT(number(report, "limits.0.refused_for_ns") > 490000 &&
 		  number(report, "limits.0.refused_for_ns") <= 500000);
 	CU_ASSERT_EQUAL(number(report, "limits.0.refused"), 320);
@@ -218,7 +219,7 @@ static void why_of_a_stranger_is_a_full_bucket(void)
 	CU_ASSERT(json_is_true(at(report, "limits.0.room")));
 	CU_ASSERT(json_is_false(at(report, "limits.0.refused_now")));
 	CU_ASSERT_STRING_EQUAL(text(report, "limits.0.of"), "2001:db8::/64");
-	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.tokens")), 2000, 0.001);
+	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.left")), 2000, 0.001);
 	json_decref(report);
 	/* Both of its sets full of who can't be forgotten: it would be untracked. */
 	for (uint32_t set = 0; set < fake.shape.sets; set++) {
@@ -241,6 +242,36 @@ static void why_knows_what_an_address_alone_cannot_tell(void)
 	per_ip->key = WEIR_KEY_SOURCE | WEIR_KEY_SOURCE_PORT;
 	report = why("192.0.2.7");
 	CU_ASSERT(json_is_null(at(report, "limits.0.in_ledger")));
+	json_decref(report);
+	fake_dataplane_free(&fake);
+}
+
+static void why_of_a_period_and_a_gate(void)
+{
+	uint64_t end = NOW_TICKS + (5000000ULL << WEIR_TICK_SHIFT);
+	uint32_t place;
+	json_t *report;
+
+	setup();
+	per_ip->kind = WEIR_KIND_PERIOD;
+	per_ip->period = (struct weir_period_conf){ .period = 1ULL << 40, .quota = 10 };
+	place = fake_key_add(&fake, per_ip, "192.0.2.7", weir_period_word(end, 10), 3, end);
+	report = why("192.0.2.7");
+	CU_ASSERT(json_is_true(at(report, "limits.0.refused_now")));
+	CU_ASSERT_EQUAL(number(report, "limits.0.refused_for_ns"), 5000000);
+	CU_ASSERT_EQUAL(number(report, "limits.0.admitted"), 10);
+	json_decref(report);
+	fake.ledger[place / WEIR_WAYS].counts[place % WEIR_WAYS].passed = weir_period_word(end, 4);
+	report = why("192.0.2.7");
+	CU_ASSERT(json_is_false(at(report, "limits.0.refused_now")));
+	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.left")), 6, 1e-9);
+	json_decref(report);
+	per_ip->kind = WEIR_KIND_GATE;
+	per_ip->gate = (struct weir_gate_conf){ .limit = 2 };
+	fake.ledger[place / WEIR_WAYS].state[place % WEIR_WAYS] = WEIR_GATE_INSIDE | 2;
+	report = why("192.0.2.7");
+	CU_ASSERT(json_is_true(at(report, "limits.0.refused_now")));
+	CU_ASSERT(json_is_null(at(report, "limits.0.refused_for_ns")));
 	json_decref(report);
 	fake_dataplane_free(&fake);
 }
@@ -362,6 +393,7 @@ WEIR_TESTS("report", TEST(limit_has_totals_of_all_cpus_and_settings_in_base_unit
 	   TEST(rates_are_differences_over_time), TEST(show_gives_parts_and_names_what_is_missing),
 	   TEST(ledger_tells_held_from_known), TEST(why_counts_tokens_and_time_left),
 	   TEST(why_of_a_stranger_is_a_full_bucket),
-	   TEST(why_knows_what_an_address_alone_cannot_tell), TEST(why_of_block_and_unlimited),
-	   TEST(addresses_that_are_none), TEST(interfaces_have_their_traffic),
-	   TEST(pinned_interfaces_are_found), TEST(event_says_all_it_knows))
+	   TEST(why_knows_what_an_address_alone_cannot_tell), TEST(why_of_a_period_and_a_gate),
+	   TEST(why_of_block_and_unlimited), TEST(addresses_that_are_none),
+	   TEST(interfaces_have_their_traffic), TEST(pinned_interfaces_are_found),
+	   TEST(event_says_all_it_knows))

@@ -172,7 +172,7 @@ static void keys_print_by_their_mask(void)
 static void recent_top_finds_who_has_just_become_heavy(void)
 {
 	struct weir_scan *scan = NULL;
-	uint32_t old, loud, gone;
+	uint32_t old, loud, gone, newcomer;
 	json_t *keys;
 
 	setup();
@@ -186,8 +186,10 @@ static void recent_top_finds_who_has_just_become_heavy(void)
 	fake.ledger[loud / WEIR_WAYS].counts[loud % WEIR_WAYS].refused += 100;
 	fake_front_hold(&fake, 1, loud, 50);
 	/* Its place goes to a newcomer, whose counts begin anew. */
-	fake.ledger[gone / WEIR_WAYS].tag[gone % WEIR_WAYS] = 0;
-	fake_key_add(&fake, per_ip, "192.0.2.4", 20, 0, 0);
+	newcomer = fake_key_add(&fake, per_ip, "192.0.2.4", 0, 0, 0);
+	fake.ledger[gone / WEIR_WAYS].tag[gone % WEIR_WAYS] = fake_tag_at(&fake, newcomer);
+	fake.ledger[gone / WEIR_WAYS].counts[gone % WEIR_WAYS] = (struct weir_counts){ 20, 0 };
+	fake.keys[gone] = fake.keys[newcomer];
 	keys = top_of(scan, 10, WEIR_NO_LIMIT, true, 2000000000);
 	CU_ASSERT_EQUAL(json_array_size(keys), 3);
 	CU_ASSERT_STRING_EQUAL(text(keys, "0.key"), "192.0.2.2");

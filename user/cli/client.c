@@ -82,7 +82,7 @@ static int read_line(struct weir_client *client, bool forever, bool *ended, stru
 	*ended = false;
 	for (;;) {
 		errno = 0;
-		if (getline(&client->line, &client->size, client->stream) > 0)
+		if (!weir_cli_interrupted() && getline(&client->line, &client->size, client->stream) > 0)
 			return WEIR_EXIT_OK;
 		if (weir_cli_interrupted() || (forever && feof(client->stream))) {
 			*ended = true;

@@ -124,6 +124,20 @@ static unsigned int bit_of(const struct weir_command *command, int letter)
 	return bit & command->options;
 }
 
+/* What goes to the controller is JSON. */
+static int check_arguments(const struct weir_cli *cli)
+{
+	for (int i = 0; i < cli->argument_count; i++) {
+		json_t *text = json_string(cli->arguments[i]);
+
+		json_decref(text);
+		if (!text && cli->command->options & WEIR_OPTION_SOCKET)
+			return weir_cli_fail_text(cli, WEIR_EXIT_REFUSED,
+						  "argument %d is not UTF-8", i + 1);
+	}
+	return WEIR_EXIT_OK;
+}
+
 int weir_cli_parse(struct weir_cli *cli, const struct weir_command *command, int argc, char **argv,
 		   int *code)
 {
@@ -163,6 +177,6 @@ int weir_cli_parse(struct weir_cli *cli, const struct weir_command *command, int
 	else if (cli->argument_count > command->most)
 		*code = usage(cli, "unexpected", cli->arguments[command->most]);
 	else
-		return 0;
-	return 1;
+		*code = check_arguments(cli);
+	return *code;
 }

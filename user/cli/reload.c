@@ -22,7 +22,7 @@ const struct weir_command weir_command_reload = {
 	.name = "reload",
 	.arguments = "",
 	.summary = "apply the configuration: all of it, or nothing changes",
-	.example = "  weir check && weir reload",
+	.example = "  weir reload\n  weir check && weir reload",
 	.options = WEIR_OPTION_SOCKET,
 	.run = run,
 };

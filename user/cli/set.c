@@ -22,7 +22,7 @@ static int add_change(const struct weir_cli *cli, json_t *changes, const char *t
 		code = weir_cli_fail_text(cli, WEIR_EXIT_USAGE, "'%s': field '%s' is given twice",
 					  text, field);
 	else if (json_object_set_new(changes, field, json_string(equals + 1)))
-		code = weir_cli_fail_text(cli, WEIR_EXIT_REFUSED, "'%s' is not UTF-8", text);
+		code = weir_cli_fail_text(cli, WEIR_EXIT_FAILED, "out of memory");
 	free(field);
 	return code;
 }

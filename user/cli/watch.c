@@ -48,8 +48,13 @@ static int follow(const struct weir_cli *cli, struct weir_client *client, struct
 		bool last;
 		int code = weir_client_next(client, true, &event, &last, err);
 
-		if (code || !event)
+		if (code)
 			return code;
+		if (!event) {
+			if (!weir_cli_interrupted())
+				fputs("weir: the controller has ended\n", stderr);
+			return WEIR_EXIT_OK;
+		}
 		if (cli->json) {
 			weir_cli_print_json(cli, event);
 		} else {
@@ -74,11 +79,7 @@ static int run(struct weir_cli *cli)
 	if (!code)
 		code = follow(cli, client, &err);
 	weir_client_close(client);
-	if (code)
-		return weir_cli_fail(cli, code, &err);
-	if (!weir_cli_interrupted())
-		fputs("weir: the controller has ended\n", stderr);
-	return WEIR_EXIT_OK;
+	return code ? weir_cli_fail(cli, code, &err) : WEIR_EXIT_OK;
 }
 
 const struct weir_command weir_command_watch = {

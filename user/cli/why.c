@@ -11,7 +11,7 @@ static const char *state_of(json_t *limit)
 	json_t *in_ledger = json_object_get(limit, "in_ledger");
 
 	if (json_is_null(in_ledger))
-		return "not known by the address alone";
+		return "not known by an address";
 	if (json_is_true(json_object_get(limit, "refused_now")))
 		return "refused";
 	if (json_is_true(in_ledger))
@@ -22,7 +22,7 @@ static const char *state_of(json_t *limit)
 
 static void say_limit(struct weir_table *table, json_t *limit)
 {
-	json_t *tokens = json_object_get(limit, "tokens");
+	json_t *left = json_object_get(limit, "left");
 	long long wait_ns = json_integer_value(json_object_get(limit, "refused_for_ns"));
 	char time[WEIR_UNIT_TEXT];
 	json_t *of = json_object_get(limit, "of");
@@ -30,8 +30,8 @@ static void say_limit(struct weir_table *table, json_t *limit)
 	weir_table_add(table, "%s", json_string_value(json_object_get(limit, "limit")));
 	weir_table_add(table, "%s", of ? json_string_value(of) : "-");
 	weir_table_add(table, "%s", json_string_value(json_object_get(limit, "setting")));
-	if (json_is_number(tokens))
-		weir_table_add(table, "%.1f", json_number_value(tokens));
+	if (json_is_number(left))
+		weir_table_add(table, "%.1f", json_number_value(left));
 	else
 		weir_table_add(table, "-");
 	weir_table_add(table, "%s", wait_ns > 0 ? weir_time_print((uint64_t)wait_ns, time) : "-");
@@ -44,7 +44,7 @@ static void say_limit(struct weir_table *table, json_t *limit)
 
 static int say(const struct weir_cli *cli, json_t *report)
 {
-	static const char *const names[] = { "LIMIT", "KEY",	  "SETTING", "TOKENS",
+	static const char *const names[] = { "LIMIT", "KEY",	  "SETTING", "LEFT",
 					     "FOR",   "ADMITTED", "REFUSED", "NOW" };
 	struct weir_table table = { .alignment = "lllrrrrl" };
 	json_t *limit;

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <xdp/libxdp.h>
 
+#include "controller/programs.h"
+
 #define MAPS_MAX 64
 
 /* ---- whose is it ---- */
@@ -28,7 +30,7 @@ bool weir_program_uses(uint32_t program_id, uint32_t map_id)
 	uint32_t ids[MAPS_MAX];
 	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
 	uint32_t size = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(program_id);
+	int fd = weir_program_open(program_id);
 	bool uses = false;
 
 	if (fd < 0)
@@ -45,7 +47,7 @@ static void describe(struct weir_xdp_found *found)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t size = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(found->id);
+	int fd = weir_program_open(found->id);
 
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size)) {
 		snprintf(found->name, sizeof(found->name), "%s", info.name);
@@ -86,11 +88,11 @@ int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *fo
 		return code;
 	if (query.attach_mode == XDP_ATTACHED_NONE)
 		return 0;
-	found->id = query.drv_prog_id ? query.drv_prog_id :
-		    query.skb_prog_id ? query.skb_prog_id :
-					query.prog_id;
-	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC :
-							      WEIR_ATTACHED_NATIVE;
+	found->id = query.drv_prog_id	? query.drv_prog_id
+		    : query.skb_prog_id ? query.skb_prog_id
+					: query.prog_id;
+	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC
+							    : WEIR_ATTACHED_NATIVE;
 	if (weir_program_uses(found->id, board_id)) {
 		found->holder = WEIR_HELD_BY_US;
 		return 0;
@@ -126,8 +128,10 @@ static int single_fd(struct weir_xdp *xdp)
 	if (!xdp->single)
 		return -errno;
 	code = weir_load_programs(xdp->single, &words);
-	if (!code)
+	if (!code) {
+		weir_program_know(bpf_program__fd(xdp->single->progs.weir_xdp));
 		return bpf_program__fd(xdp->single->progs.weir_xdp);
+	}
 	weir_bpf__destroy(xdp->single);
 	xdp->single = NULL;
 	return code;
@@ -189,6 +193,8 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	code = open_chained(xdp);
 	if (!code)
 		code = xdp_program__attach(xdp->chained, (int)ifindex, libxdp_mode(mode), 0);
+	if (!code)
+		weir_program_know(xdp_program__fd(xdp->chained));
 	/* What failed may be half loaded: the next try gets a fresh one. */
 	if (code)
 		close_chained(xdp);
@@ -206,9 +212,9 @@ static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp
 
 	if (!old->dispatcher) {
 		fd = single_fd(xdp);
-		old_fd = fd < 0 ? fd : bpf_prog_get_fd_by_id(old->id);
+		old_fd = fd < 0 ? fd : weir_program_open(old->id);
 		if (old_fd < 0)
-			return fd < 0 ? fd : -errno;
+			return old_fd;
 		options.old_prog_fd = old_fd;
 		code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE,
 				      &options);
@@ -259,10 +265,11 @@ static void why_not_native(const struct weir_interface_status *status, int code,
 
 	if (code == -EOPNOTSUPP && !*words)
 		words = "the driver has no XDP";
-	snprintf(text, size,
-		 "native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
-		 "a frame that fits a page: on veth the peer's MTU 3506 at most)",
-		 strerror(-code), *words ? ": " : "", words, weir_interface_mtu(status->name));
+	snprintf(
+		text, size,
+		"native mode refused: %s%s%s; MTU is %d (native XDP needs a driver that has it and "
+		"a frame that fits a page: on veth the peer's MTU 3506 at most)",
+		strerror(-code), *words ? ": " : "", words, weir_interface_mtu(status->name));
 }
 
 static bool may_try_generic(const struct weir_interface_status *status, int code)
@@ -277,9 +284,14 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 	bool generic = status->asked == WEIR_POLICY_GENERIC;
 	enum weir_attachment mode = generic ? WEIR_ATTACHED_GENERIC : WEIR_ATTACHED_NATIVE;
 	int code = attach_new(xdp, status->ifindex, mode);
-	char why[200];
+	char why[400];
 
 	status->reason[0] = '\0';
+	if (code && weir_kernel_refused())
+		return weir_error_set(
+			err, code,
+			"interface %s: this kernel's verifier refuses weir's program: %s",
+			status->name, weir_kernel_words());
 	if (code && !generic) {
 		why_not_native(status, code, why, sizeof(why));
 		if (!may_try_generic(status, code))
@@ -292,7 +304,8 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 		code = attach_new(xdp, status->ifindex, mode);
 	}
 	if (code)
-		return weir_error_set(err, code, "interface %s: can't attach in generic mode: %s %s",
+		return weir_error_set(err, code,
+				      "interface %s: can't attach in generic mode: %s %s",
 				      status->name, strerror(-code), weir_kernel_words());
 	status->attached = mode;
 	return 0;
@@ -334,9 +347,40 @@ static int attach_over(struct weir_xdp *xdp, struct weir_interface_status *statu
 	status->reason[0] = '\0';
 	if (old->mode == WEIR_ATTACHED_GENERIC && status->asked == WEIR_POLICY_AUTO)
 		snprintf(status->reason, sizeof(status->reason),
-			 "in generic mode since an earlier start: `weir stop --detach`, then a start "
+			 "in generic mode since an earlier start: `weir stop --detach`, then a "
+			 "start "
 			 "tries native again");
 	return 0;
+}
+
+/* For a later run that may not open programs by their ids. */
+static void pin(struct weir_xdp *xdp, const struct weir_xdp_found *found)
+{
+	int fd;
+
+	if (found->holder != WEIR_HELD_BY_US || found->dispatcher || found->id == xdp->pinned_id)
+		return;
+	fd = weir_program_open(found->id);
+	if (fd < 0)
+		return;
+	weir_program_pin(fd, xdp->load->pins);
+	xdp->pinned_id = found->id;
+	close(fd);
+}
+
+/* What a kernel or driver refuses is no bad input, whatever its code (weir_control_code). */
+static int as_refusal(int code)
+{
+	switch (code) {
+	case 0:
+	case -EBUSY:
+	case -ENODEV:
+	case -ENOMEM:
+	case -EPERM:
+		return code;
+	default:
+		return -EIO;
+	}
 }
 
 int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
@@ -357,9 +401,11 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 	default:
 		code = attach_fresh(xdp, status, err);
 	}
-	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found))
+	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found)) {
 		status->dispatcher = found.dispatcher;
-	return code;
+		pin(xdp, &found);
+	}
+	return as_refusal(code);
 }
 
 /* ---- detach ---- */
@@ -371,10 +417,11 @@ static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 	int fd, code;
 
 	if (!found->dispatcher) {
-		fd = bpf_prog_get_fd_by_id(found->id);
+		fd = weir_program_open(found->id);
 		if (fd < 0)
-			return -errno;
-		/* In the mode it was attached in: the kernel answers 0 to another and does nothing. */
+			return fd;
+		/* In the mode it was attached in: the kernel answers 0 to another and does nothing.
+		 */
 		options.old_prog_fd = fd;
 		code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE,
 				      &options);
@@ -403,8 +450,8 @@ int weir_xdp_detach(uint32_t board_id, uint32_t ifindex, struct weir_error *err)
 	}
 	if (!code || code == -ENODEV)
 		return 0;
-	return weir_error_set(err, code, "can't take our XDP program off interface %u: %s",
-			      ifindex, strerror(-code));
+	return weir_error_set(err, code, "can't take our XDP program off interface %u: %s", ifindex,
+			      strerror(-code));
 }
 
 int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err)

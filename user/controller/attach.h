@@ -30,11 +30,12 @@ struct weir_xdp_found {
 
 struct weir_xdp {
 	const struct weir_load *load;
-	uint32_t board_id;	    /* of the map weir_board */
-	struct weir_bpf *single;    /* loaded as the only program of an interface, when needed */
-	struct weir_bpf *copy;	    /* the same for a dispatcher, when needed */
+	uint32_t board_id;	     /* of the map weir_board */
+	struct weir_bpf *single;     /* loaded as the only program of an interface, when needed */
+	struct weir_bpf *copy;	     /* the same for a dispatcher, when needed */
 	struct xdp_program *chained; /* its program */
-	bool no_dispatcher;	    /* seen: this kernel has none */
+	bool no_dispatcher;	     /* seen: this kernel has none */
+	uint32_t pinned_id;	     /* of our program that is pinned beside the maps */
 };
 
 /* 0, or -errno: no such interface, not allowed to ask. */

@@ -22,8 +22,8 @@ static int burst_too_long(const struct weir_rate *rate, uint64_t burst, struct w
 			      (unsigned long long)burst, weir_rate_print(rate, text));
 }
 
-int weir_compile_bucket(const struct weir_rate *rate, uint64_t burst,
-			struct weir_bucket_conf *conf, struct weir_error *err)
+int weir_compile_bucket(const struct weir_rate *rate, uint64_t burst, struct weir_bucket_conf *conf,
+			struct weir_error *err)
 {
 	uint64_t grain = rate->bytes ? GRAIN_BYTES : 1;
 	u128 ticks = (u128)rate->per_ns << WEIR_TICK_SHIFT, quotient, span;
@@ -264,6 +264,9 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 		weir_compiled_free(compiled);
 		return code;
 	}
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		compiled->head.plain[hook] =
+			weir_policy_plain(&compiled->head, compiled->limits, (enum weir_hook)hook);
 	*out = compiled;
 	return 0;
 }

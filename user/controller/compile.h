@@ -64,8 +64,8 @@ void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label
  * cut to 32 significant bits (as weir_bucket_conf_init does, so that n tokens that take a
  * whole number of ticks cost just that). Words: `block` admits nothing, `unlimited` all.
  */
-int weir_compile_bucket(const struct weir_rate *rate, uint64_t burst,
-			struct weir_bucket_conf *conf, struct weir_error *err);
+int weir_compile_bucket(const struct weir_rate *rate, uint64_t burst, struct weir_bucket_conf *conf,
+			struct weir_error *err);
 
 /* compile_match.c: head, rows, ports and prefixes; part of weir_compile. */
 int weir_compile_match(const struct weir_policy *policy, const uint32_t *slots,

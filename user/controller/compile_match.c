@@ -159,7 +159,7 @@ static const struct weir_ranges *ports_of(const struct weir_policy_match *match,
 static void ports_fill(uint64_t *words, uint32_t low, uint32_t high, uint32_t class)
 {
 	for (uint32_t port = low; port <= high; port++)
-		words[port / 4] |= (uint64_t)class << (port % 4 * 16);
+		words[port / 4] |= (uint64_t) class << (port % 4 * 16);
 }
 
 /* Between two borders no limit tells ports apart. */
@@ -179,14 +179,13 @@ static int ports_classify(const struct weir_policy *policy, bool source, const b
 		class = class_of(classes, &bitmap);
 		if (class < 0)
 			return class;
-		ports_fill(words, low, high, (uint32_t)class);
+		ports_fill(words, low, high, (uint32_t) class);
 	}
 	return 0;
 }
 
-static int compile_ports(const struct weir_policy *policy, bool source,
-			 struct classes *classes, struct weir_compiled *compiled,
-			 struct weir_error *err)
+static int compile_ports(const struct weir_policy *policy, bool source, struct classes *classes,
+			 struct weir_compiled *compiled, struct weir_error *err)
 {
 	uint32_t first = source ? WEIR_ROWS_SOURCE_PORT : WEIR_ROWS_DESTINATION_PORT;
 	static bool border[65537];
@@ -304,7 +303,7 @@ static int prefixes_classify(struct named *named, size_t count, bool destination
 			return class;
 		compiled->prefixes[compiled->prefix_count++] = (struct weir_prefix_class){
 			.key = prefix_key(prefix, destination),
-			.class = (uint32_t)class,
+			.class = (uint32_t) class,
 		};
 	}
 	return 0;

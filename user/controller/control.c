@@ -216,6 +216,17 @@ static bool may_answer(const struct weir_control_client *client)
 	       WEIR_CONTROL_OUTPUT_MAX;
 }
 
+/*
+ * Reading stops while requests wait and their room is full. Not by libevent's high watermark:
+ * as long as the input stays above it, deferred callbacks are called again and again.
+ */
+static void read_on(struct weir_control_client *client)
+{
+	if (!client->ended && client->state != LEAVING &&
+	    !(bufferevent_get_enabled(client->events) & EV_READ))
+		bufferevent_enable(client->events, EV_READ);
+}
+
 static void on_read(struct bufferevent *events, void *arg)
 {
 	struct weir_control_client *client = arg;
@@ -223,10 +234,6 @@ static void on_read(struct bufferevent *events, void *arg)
 	size_t length = 0;
 	char *line;
 
-	if (client->state == SUBSCRIBED) {
-		evbuffer_drain(input, evbuffer_get_length(input));
-		return;
-	}
 	client->reading = true;
 	while (client->state == WAITING && may_answer(client) &&
 	       (line = evbuffer_readln(input, &length, EVBUFFER_EOL_LF))) {
@@ -234,9 +241,15 @@ static void on_read(struct bufferevent *events, void *arg)
 		free(line);
 	}
 	client->reading = false;
-	if (client->state == WAITING && may_answer(client) &&
-	    evbuffer_get_length(input) >= WEIR_CONTROL_REQUEST_MAX)
+	/* What a subscriber says is of no interest. */
+	if (client->state == SUBSCRIBED)
+		evbuffer_drain(input, evbuffer_get_length(input));
+	if (evbuffer_get_length(input) < WEIR_CONTROL_REQUEST_MAX)
+		read_on(client);
+	else if (client->state == WAITING && may_answer(client))
 		leave(client, 1, "the request is longer than 64 KiB");
+	else
+		bufferevent_disable(events, EV_READ);
 	if (client->state == LEAVING && !evbuffer_get_length(bufferevent_get_output(events)))
 		client_close(client);
 }
@@ -286,7 +299,6 @@ static void client_new(struct weir_control *control, int fd)
 	control->clients = client;
 	control->count++;
 	bufferevent_setcb(client->events, on_read, on_written, on_event, client);
-	bufferevent_setwatermark(client->events, EV_READ, 0, WEIR_CONTROL_REQUEST_MAX);
 	bufferevent_set_timeouts(client->events, &idle, &slow);
 	bufferevent_enable(client->events, EV_READ | EV_WRITE);
 	if (!weir_control_peer_allowed(fd, control->options.group))
@@ -392,17 +404,21 @@ void weir_control_stop(struct weir_control *control)
 
 	if (!control)
 		return;
-	while (control->clients) {
-		struct weir_control_client *client = control->clients;
-
-		evbuffer_write(bufferevent_get_output(client->events),
-			       bufferevent_getfd(client->events));
-		client_close(client);
-	}
 	if (control->accepting)
 		event_free(control->accepting);
 	if (control->resting)
 		event_free(control->resting);
+	while (control->clients) {
+		struct weir_control_client *client = control->clients;
+
+		/* Else only the loop, which has ended, may take from its front. */
+		evbuffer_unfreeze(bufferevent_get_output(client->events), 1);
+		evbuffer_write(bufferevent_get_output(client->events),
+			       bufferevent_getfd(client->events));
+		client_close(client);
+	}
+	/* What libevent has put off holds their memory. */
+	event_base_loop(control->base, EVLOOP_NONBLOCK);
 	if (!stat(control->path, &status) && status.st_dev == control->device &&
 	    status.st_ino == control->inode)
 		unlink(control->path);

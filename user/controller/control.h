@@ -55,7 +55,8 @@ struct weir_control_options {
  */
 int weir_control_start(struct weir_control **control, struct event_base *base,
 		       const struct weir_control_options *options, struct weir_error *err);
-/* Ends all clients (what was answered is still sent, as far as they take it at once). */
+/* Ends all clients (what was answered is still sent, as far as they take it at once). Runs the
+ * loop once without waiting: events of others must be gone or ready for it. */
 void weir_control_stop(struct weir_control *control);
 
 /* The context of the control socket that a client came by. */

@@ -16,7 +16,7 @@ bool weir_control_group(const char *name, gid_t *group)
 {
 	const struct group *found = getgrnam(name);
 
-	*group = found ? found->gr_gid : 0;
+	*group = found ? found->gr_gid : getegid();
 	return found;
 }
 

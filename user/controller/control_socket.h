@@ -18,5 +18,5 @@ int weir_control_listen(const char *path, gid_t group, struct weir_error *err);
  * record of its credentials. Asks no name service, so it can't block. */
 bool weir_control_peer_allowed(int fd, gid_t group);
 
-/* The id of a group by its name; false, and 0 (root's), where the system has none of it. */
+/* The id of a group by its name; false, and our own group (root's 0), where the system has none. */
 bool weir_control_group(const char *name, gid_t *group);

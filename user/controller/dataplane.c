@@ -267,6 +267,22 @@ void weir_dataplane_unmap(struct weir_dataplane *dataplane)
 	dataplane->prefixes_fd = dataplane->events_fd = -1;
 }
 
+void weir_dataplane_remember(struct weir_dataplane *dataplane, const struct weir_limit *limit,
+			     uint64_t now_ns)
+{
+	uint32_t at = limit->revision % WEIR_PAST_REVISIONS;
+
+	if (limit->kind != WEIR_KIND_BUCKET)
+		return;
+	dataplane->board->past[limit->slot][at] = (struct weir_past){
+		.revision = limit->revision,
+		.cost_mantissa = limit->bucket.cost_mantissa,
+		.cost_exponent = limit->bucket.cost_left - limit->bucket.cost_right,
+		.burst_ticks = limit->bucket.burst_ticks,
+		.until_ticks = now_ns << WEIR_TICK_SHIFT,
+	};
+}
+
 /* Adds up what each CPU has in its struct weir_cpu where the first one has `first`. */
 static void add_up(uint64_t *sum, const void *first, uint32_t cpus, size_t count)
 {

@@ -75,6 +75,13 @@ int weir_dataplane_open(struct weir_dataplane *dataplane, const char *pins);
 /* Unmaps everything; the kernel's maps stay as long as something holds them. */
 void weir_dataplane_unmap(struct weir_dataplane *dataplane);
 
+/*
+ * Keeps what a limit was until now_ns (on the clock of bpf_ktime_get_ns), for the keys that
+ * count in it (struct weir_past): to be called before its next revision is stored.
+ */
+void weir_dataplane_remember(struct weir_dataplane *dataplane, const struct weir_limit *limit,
+			     uint64_t now_ns);
+
 /* Sums of the per-CPU totals of a limit's slot. */
 struct weir_totals weir_dataplane_totals(const struct weir_dataplane *dataplane, uint32_t slot);
 

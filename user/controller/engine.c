@@ -13,6 +13,7 @@
 #include "controller/engine_internal.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
+#include "controller/programs.h"
 
 /* Without news of a link, what can't be had is tried again every so many ticks. */
 #define RETRY_TICKS 30
@@ -40,8 +41,7 @@ uint64_t weir_engine_features(void)
 	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
-	       CAN(MONITOR) |
-	       CAN(MANY_LIMITS);
+	       CAN(MONITOR) | CAN(MANY_LIMITS) | CAN(HOOK_TC_INGRESS) | CAN(HOOK_TC_EGRESS);
 #undef CAN
 }
 
@@ -76,6 +76,15 @@ static int compile(const struct weir_engine *engine, const struct weir_policy *p
 	for (size_t i = 0; i < plan->count; i++)
 		slots[i] = plan->status[i].slot;
 	return weir_compile(policy, &before, slots, engine->dataplane.shape.cpus, compiled, err);
+}
+
+static uint32_t hooks_of(const struct weir_compiled *compiled)
+{
+	uint32_t hooks = 0;
+
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		hooks |= (uint32_t) !!weir_bitmap_any(&compiled->head.hooks[hook]) << hook;
+	return hooks;
 }
 
 static void say_limits(const struct weir_engine *engine, const struct weir_compiled *compiled)
@@ -137,7 +146,7 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 					     &engine->generation, err);
 	if (code)
 		goto out;
-	code = weir_held_take(engine, &plan, err);
+	code = weir_held_take(engine, &plan, hooks_of(compiled), err);
 	if (code && need_interface)
 		goto out;
 	say_limits(engine, compiled);
@@ -147,6 +156,7 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 	if (code)
 		goto out;
 	engine->held = plan;
+	engine->hooks = hooks_of(compiled);
 	weir_policy_free(engine->policy);
 	engine->policy = policy;
 	weir_held_sweep(engine, false);
@@ -187,11 +197,13 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 	if (code)
 		return weir_error_set(err, code, "can't map weir's maps into memory: %s",
 				      strerror(-code));
+	weir_programs_recall(engine->pins);
 	engine->xdp = (struct weir_xdp){
 		.load = &engine->load,
-		.board_id = weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj,
-								 ".data.board")),
+		.board_id =
+			weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj, ".data.board")),
 	};
+	engine->tc = (struct weir_tc){ .load = &engine->load, .board_id = engine->xdp.board_id };
 	return weir_generation_open(&engine->generation, &engine->dataplane, err);
 }
 
@@ -202,6 +214,8 @@ static void close_engine(struct weir_engine *engine, bool undo)
 		close(engine->netlink_fd);
 	weir_connections_close(engine->connections);
 	weir_xdp_close(&engine->xdp);
+	weir_programs_forget();
+	weir_tc_close(&engine->tc);
 	weir_generation_close(&engine->generation);
 	if (engine->dataplane.board)
 		weir_dataplane_unmap(&engine->dataplane);
@@ -354,9 +368,9 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 {
-	struct weir_engine engine = { .netlink_fd = -1 };
 	char path[WEIR_PINS_SIZE + 64];
 	int fd, lock, code;
+	uint32_t id;
 
 	if (strlen(pins) >= WEIR_PINS_SIZE)
 		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': too long", pins);
@@ -371,9 +385,12 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 		close(fd);
 		return lock;
 	}
-	engine.xdp.board_id = weir_map_id(fd);
+	id = weir_map_id(fd);
 	close(fd);
-	code = weir_xdp_detach_all(engine.xdp.board_id, err);
+	weir_programs_recall(pins);
+	code = weir_xdp_detach_all(id, err);
+	weir_programs_forget();
+	weir_tc_remove_all(pins, id);
 	if (!code)
 		code = weir_pins_remove(pins);
 	close(lock);

@@ -38,6 +38,8 @@ struct weir_interface_status {
 	uint32_t slot;	  /* in weir_traffic */
 	enum weir_policy_attach asked;
 	enum weir_attachment attached;
+	bool at_ingress; /* ours at tc-ingress, where a limit asks for it */
+	bool at_egress;
 	bool dispatcher;  /* through libxdp's dispatcher, beside other programs */
 	char reason[512]; /* why not attached, or why not in native mode; else "" */
 };
@@ -49,8 +51,8 @@ struct weir_interface_status {
 typedef void (*weir_engine_log)(void *context, const char *line);
 
 struct weir_engine_options {
-	const char *config; /* file; NULL: WEIR_CONFIG_DEFAULT */
-	const char *pins;   /* folder on a bpffs, made if missing; NULL: WEIR_PINS_DEFAULT */
+	const char *config;    /* file; NULL: WEIR_CONFIG_DEFAULT */
+	const char *pins;      /* folder on a bpffs, made if missing; NULL: WEIR_PINS_DEFAULT */
 	const char *overrides; /* what `weir set --save` keeps; NULL: WEIR_OVERRIDES_DEFAULT */
 	weir_engine_log log;
 	void *log_context;

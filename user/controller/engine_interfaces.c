@@ -37,17 +37,22 @@ static void table_clear(struct weir_engine *engine, uint32_t ifindex)
 	}
 }
 
+/* Natively a frame of no more than this lies in one buffer. */
+#define BUFFER_BYTES 3072
+
 /*
  * In generic mode the stack may hand over what was many packets on the wire; it is told by being
- * longer than one can be. Natively every frame is one of the wire's.
+ * longer than one can be. Natively every frame is one of the wire's, but it may be in several
+ * buffers, which the program only looks for where it knows the longest.
  */
-static void table_set_frame(struct weir_engine *engine,
-			    const struct weir_interface_status *status)
+static void table_set_frame(struct weir_engine *engine, const struct weir_interface_status *status)
 {
 	struct weir_interface_line *line = line_of(engine, status->ifindex);
-	int mtu = status->attached == WEIR_ATTACHED_GENERIC ? weir_interface_mtu(status->name) : 0;
+	int mtu = weir_interface_mtu(status->name);
 	uint32_t bytes = mtu > 0 ? (uint32_t)mtu + LINK_HEADER_BYTES : 0;
 
+	if (status->attached != WEIR_ATTACHED_GENERIC && bytes <= BUFFER_BYTES)
+		bytes = 0;
 	for (int i = 0; i < 2; i++) {
 		if (line->ifindex[i] == status->ifindex && line->frame_bytes[i] != bytes)
 			__atomic_store_n(&line->frame_bytes[i], bytes, __ATOMIC_RELEASE);
@@ -75,8 +80,7 @@ static int table_set(struct weir_engine *engine, uint32_t ifindex, uint32_t slot
 
 /* ---- plan ---- */
 
-static const struct weir_interface_status *find_held(const struct weir_held *held,
-						     const char *name)
+static const struct weir_interface_status *find_held(const struct weir_held *held, const char *name)
 {
 	for (size_t i = 0; i < held->count; i++) {
 		if (!strcmp(held->status[i].name, name))
@@ -183,8 +187,19 @@ static void set_reason(const struct weir_engine *engine, struct weir_interface_s
 		weir_engine_say(engine, "%s%s", status->attached ? "" : "NOT limited: ", reason);
 }
 
+/* XDP holds already; what TC lacks is a reason of its own. */
+static int take_tc(struct weir_engine *engine, struct weir_interface_status *status, uint32_t hooks,
+		   struct weir_error *err)
+{
+	int code = weir_tc_ensure(&engine->tc, status, hooks, err);
+
+	if (code < 0)
+		set_reason(engine, status, err->text);
+	return code < 0 ? code : 0;
+}
+
 static int take_one(struct weir_engine *engine, struct weir_interface_status *status,
-		    struct weir_error *err)
+		    uint32_t hooks, struct weir_error *err)
 {
 	int code;
 
@@ -208,6 +223,8 @@ static int take_one(struct weir_engine *engine, struct weir_interface_status *st
 		set_reason(engine, status, err->text);
 	else
 		say_attached(engine, status);
+	if (!code)
+		code = take_tc(engine, status, hooks, err);
 	table_set_frame(engine, status);
 	return code;
 }
@@ -219,7 +236,8 @@ static bool holds_so(const struct weir_engine *engine, const struct weir_interfa
 	return before && before->attached && before->asked == status->asked;
 }
 
-int weir_held_take(struct weir_engine *engine, struct weir_held *plan, struct weir_error *err)
+int weir_held_take(struct weir_engine *engine, struct weir_held *plan, uint32_t hooks,
+		   struct weir_error *err)
 {
 	size_t had = 0;
 	int code = 0;
@@ -231,7 +249,9 @@ int weir_held_take(struct weir_engine *engine, struct weir_held *plan, struct we
 			zero_traffic(engine, plan->status[i].slot);
 		plan->fresh[i] = false;
 		if (!holds_so(engine, &plan->status[i]))
-			one = take_one(engine, &plan->status[i], err);
+			one = take_one(engine, &plan->status[i], hooks, err);
+		else
+			one = take_tc(engine, &plan->status[i], hooks, err);
 		if (one)
 			code = one;
 		else
@@ -250,7 +270,11 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
 		struct weir_xdp_found found;
 
-		if (!all && find_held(&engine->held, i->if_name))
+		bool held = !all && find_held(&engine->held, i->if_name);
+
+		weir_tc_remove(engine->pins, engine->tc.board_id, i->if_index,
+			       held ? ~engine->hooks : WEIR_TC_HOOKS);
+		if (held)
 			continue;
 		if (weir_xdp_look(engine->xdp.board_id, i->if_index, &found) ||
 		    found.holder != WEIR_HELD_BY_US)
@@ -280,7 +304,9 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 static void forget_index(struct weir_engine *engine, struct weir_interface_status *status)
 {
 	table_clear(engine, status->ifindex);
+	weir_tc_remove(engine->pins, engine->tc.board_id, status->ifindex, WEIR_TC_HOOKS);
 	status->ifindex = 0;
+	status->at_ingress = status->at_egress = false;
 	status->attached = WEIR_ATTACHED_NOT;
 	status->dispatcher = false;
 }
@@ -295,6 +321,20 @@ static void say_lost(const struct weir_engine *engine, const struct weir_interfa
 				status->name, found->id, found->name, found->tag);
 	else
 		weir_engine_say(engine, "interface %s: our program was taken off by somebody",
+				status->name);
+}
+
+static void look_at_tc(struct weir_engine *engine, struct weir_interface_status *status)
+{
+	struct weir_error err;
+	int code = weir_tc_ensure(&engine->tc, status, engine->hooks, &err);
+
+	if (code < 0)
+		set_reason(engine, status, err.text);
+	else if (code)
+		weir_engine_say(engine,
+				"interface %s: our TC program was taken off by somebody: "
+				"it is back",
 				status->name);
 }
 
@@ -315,6 +355,7 @@ static void look_at(struct weir_engine *engine, struct weir_interface_status *st
 			status->attached = found.mode;
 			status->dispatcher = found.dispatcher;
 			table_set_frame(engine, status);
+			look_at_tc(engine, status);
 			return;
 		}
 		if (status->attached) {
@@ -324,7 +365,7 @@ static void look_at(struct weir_engine *engine, struct weir_interface_status *st
 		}
 	}
 	if (retry)
-		take_one(engine, status, &err);
+		take_one(engine, status, engine->hooks, &err);
 }
 
 void weir_held_look(struct weir_engine *engine, bool retry)

@@ -7,6 +7,7 @@
 #include "controller/engine.h"
 #include "controller/generation.h"
 #include "controller/load.h"
+#include "controller/tc.h"
 
 /* Interfaces in the policy's order. */
 struct weir_held {
@@ -24,6 +25,8 @@ struct weir_engine {
 	struct weir_dataplane dataplane;
 	struct weir_generation generation;
 	struct weir_xdp xdp;
+	struct weir_tc tc;
+	uint32_t hooks; /* that limits use: 1 << enum weir_hook */
 	struct weir_held held;
 	struct weir_connections *connections; /* NULL until a policy has a gate */
 	int netlink_fd;
@@ -42,12 +45,14 @@ int weir_held_plan(const struct weir_engine *engine, const struct weir_policy *p
 		   struct weir_held *plan, struct weir_error *err);
 
 /*
- * Attaches what the plan has and the engine doesn't yet hold so. What can't be had gets its
- * reason. 0; or the last error if there are interfaces and none could be had.
+ * Attaches what the plan has and the engine doesn't yet hold so, `hooks` of TC included. What can't
+ * be had gets its reason. 0; or the last error if there are interfaces and none could be had.
  */
-int weir_held_take(struct weir_engine *engine, struct weir_held *plan, struct weir_error *err);
+int weir_held_take(struct weir_engine *engine, struct weir_held *plan, uint32_t hooks,
+		   struct weir_error *err);
 
-/* Takes ours off every interface that the engine does not hold, `all`: off those too. */
+/* Takes ours off every interface that the engine does not hold and off TC hooks that no limit
+ * uses; `all`: off everything. */
 void weir_held_sweep(struct weir_engine *engine, bool all);
 
 /* Looks after each interface: see weir_engine_tick. */

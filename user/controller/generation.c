@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STORE(to, value) __atomic_store_n(&(to), value, __ATOMIC_RELEASE)
@@ -30,8 +31,8 @@ int weir_generation_open(struct weir_generation *generation, struct weir_datapla
 		LIBBPF_OPTS(bpf_map_create_opts, options,
 			    .inner_map_fd = (uint32_t)generation->inner_fd);
 
-		generation->outer_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "weir_waits", 4,
-						      4, 1, &options);
+		generation->outer_fd =
+			bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "weir_waits", 4, 4, 1, &options);
 	}
 	code = generation->outer_fd < 0 ? -errno : weir_generation_wait(generation);
 	if (!code)
@@ -177,6 +178,23 @@ static void settle_labels(const struct weir_generation *generation,
 		labels[compiled->limits[i].slot] = compiled->labels[i];
 }
 
+/* The clock of bpf_ktime_get_ns. */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * WEIR_NS_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+static void remember_all(const struct weir_generation *generation)
+{
+	struct weir_compiled_before now = weir_generation_now(generation);
+
+	for (size_t i = 0; i < now.count; i++)
+		weir_dataplane_remember(generation->dataplane, &now.limits[i], now_ns());
+}
+
 int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
 			  struct weir_error *err)
 {
@@ -188,6 +206,7 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
 		return weir_error_set(err, code, "can't store the policy's prefixes: %s",
 				      strerror(-code));
 	begin_slots(generation, compiled);
+	remember_all(generation);
 	dataplane->board->policy[idle] = compiled->head;
 	memcpy(limits_of(generation, idle), compiled->limits, sizeof(compiled->limits));
 	memcpy(dataplane->rows + idle * WEIR_ROWS, compiled->rows, sizeof(compiled->rows));
@@ -200,11 +219,26 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
 	return 0;
 }
 
+/* Whether the short way may be taken: never while a limit is changed under it. */
+static void set_plain(const struct weir_generation *generation, bool allowed)
+{
+	uint32_t active = active_of(generation);
+	struct weir_policy_head *head = &generation->dataplane->board->policy[active];
+
+	for (int hook = 0; hook < WEIR_HOOKS; hook++)
+		STORE(head->plain[hook],
+		      allowed ? weir_policy_plain(head, limits_of(generation, active),
+						  (enum weir_hook)hook) :
+				0);
+}
+
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 			 const struct weir_limit *next, const struct weir_label *label)
 {
 	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
 
+	weir_dataplane_remember(generation->dataplane, live, now_ns());
+	set_plain(generation, false);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
 		STORE(live->words[i], next->words[i]);
 	STORE(live->ban_ticks, next->ban_ticks);
@@ -212,5 +246,6 @@ void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 	STORE(live->ban_after, next->ban_after);
 	STORE(live->flags, next->flags);
 	STORE(live->revision, live->revision + 1);
+	set_plain(generation, true);
 	generation->dataplane->labels[live->slot] = *label;
 }

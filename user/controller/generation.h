@@ -11,7 +11,7 @@
 
 struct weir_generation {
 	struct weir_dataplane *dataplane;
-	int outer_fd;  /* for weir_generation_wait */
+	int outer_fd; /* for weir_generation_wait */
 	int inner_fd;
 };
 

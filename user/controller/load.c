@@ -24,11 +24,12 @@ static void raise_memlock(void)
 
 static int layout_differs(const char *pins, const char *name, struct weir_error *err)
 {
-	return weir_error_set(err, -EPROTO,
-			      "pinned map %s/%s has another size or type than this weir needs, or "
-			      "is missing: run `weir stop --detach` with the weir that made it (its "
-			      "state will be lost), then start again",
-			      pins, name);
+	return weir_error_set(
+		err, -EPROTO,
+		"pinned map %s/%s has another size or type than this weir needs, or "
+		"is missing: run `weir stop --detach` with the weir that made it (its "
+		"state will be lost), then start again",
+		pins, name);
 }
 
 static int adopt_map(const char *pins, struct bpf_map *map, struct weir_error *err)
@@ -42,8 +43,8 @@ static int adopt_map(const char *pins, struct bpf_map *map, struct weir_error *e
 	snprintf(path, sizeof(path), "%s/%s", pins, name);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return errno == ENOENT ? layout_differs(pins, name, err) :
-					 weir_error_set(err, -errno, "can't open %s: %s", path,
+		return errno == ENOENT ? layout_differs(pins, name, err)
+				       : weir_error_set(err, -errno, "can't open %s: %s", path,
 							strerror(errno));
 	code = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : 0;
 	if (code)
@@ -87,7 +88,8 @@ static int adopt(struct weir_load *load, uint32_t keys, struct weir_error *note,
 	code = weir_dataplane_prepare(load->skeleton->obj, &load->shape);
 	if (code)
 		return weir_error_set(err, code, "can't size the maps: %s", strerror(-code));
-	bpf_object__for_each_map(map, load->skeleton->obj) {
+	bpf_object__for_each_map(map, load->skeleton->obj)
+	{
 		code = weir_map_pin_name(map) ? adopt_map(load->pins, map, err) : 0;
 		if (code)
 			return code;
@@ -117,7 +119,8 @@ static int pin_new(struct weir_load *load, struct weir_error *err)
 	struct bpf_map *map;
 
 	new_path(load->pins, folder, sizeof(folder));
-	bpf_object__for_each_map(map, load->skeleton->obj) {
+	bpf_object__for_each_map(map, load->skeleton->obj)
+	{
 		const char *name = weir_map_pin_name(map);
 
 		if (!name)
@@ -198,8 +201,8 @@ static int take_folder(struct weir_load *load, struct weir_error *err)
 	return 0;
 }
 
-int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys,
-		   struct weir_error *note, struct weir_error *err)
+int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, struct weir_error *note,
+		   struct weir_error *err)
 {
 	int code;
 
@@ -255,7 +258,8 @@ struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t 
 	if (!programs)
 		return NULL;
 	code = weir_dataplane_prepare(programs->obj, &load->shape);
-	bpf_object__for_each_map(map, programs->obj) {
+	bpf_object__for_each_map(map, programs->obj)
+	{
 		ours = bpf_object__find_map_by_name(load->skeleton->obj, bpf_map__name(map));
 		if (!code && weir_map_pin_name(map))
 			code = bpf_map__reuse_fd(map, bpf_map__fd(ours));

@@ -32,8 +32,8 @@ struct weir_load {
  * -ENOTDIR for a folder that is on no bpffs and can't be a mount point (not empty). `note`
  * gets a sentence for the log, or "".
  */
-int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys,
-		   struct weir_error *note, struct weir_error *err);
+int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, struct weir_error *note,
+		   struct weir_error *err);
 
 /* Gives a new set its name; nothing to do for an adopted one. */
 int weir_load_publish(struct weir_load *load, struct weir_error *err);
@@ -58,3 +58,6 @@ int weir_load_programs(struct weir_bpf *programs, struct weir_error *err);
 void weir_kernel_words_listen(void);
 void weir_kernel_words_clear(void);
 const char *weir_kernel_words(void);
+
+/* Whether a program of ours was refused by the verifier since then: the words are its verdict. */
+bool weir_kernel_refused(void);

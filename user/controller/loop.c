@@ -235,8 +235,8 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 	options.path = loop->socket;
 	if (!weir_control_group(loop->group, &options.group))
 		log_format(loop,
-			   "control.group '%s': the system has no such group: only root may use "
-			   "the control socket",
+			   "control.group '%s': the system has no such group: only root and the "
+			   "group this controller runs as may use the control socket",
 			   loop->group);
 	return weir_control_start(&loop->control, loop->base, &options, err);
 }

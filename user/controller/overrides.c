@@ -45,12 +45,14 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 	if (json_integer_value(json_object_get(root, "version")) != 1 ||
 	    !json_is_object(json_object_get(root, "limits")))
 		*code = corrupt(path, 1, "not a file of version 1 with limits", err);
-	json_object_foreach(json_object_get(root, "limits"), name, fields) {
+	json_object_foreach(json_object_get(root, "limits"), name, fields)
+	{
 		const char *field;
 
 		if (!json_is_object(fields) || json_object_size(fields) > FIELDS_MAX)
 			*code = corrupt(path, 1, "a limit is not an object of fields", err);
-		json_object_foreach(fields, field, value) {
+		json_object_foreach(fields, field, value)
+		{
 			if (!json_is_string(value))
 				*code = corrupt(path, 1, "a field's value is not a text", err);
 		}
@@ -71,7 +73,8 @@ static void apply_one(const char *path, struct weir_policy *policy, const char *
 	const char *field;
 	json_t *value;
 
-	json_object_foreach(fields, field, value) {
+	json_object_foreach(fields, field, value)
+	{
 		changes[count++] = (struct weir_policy_change){ field, json_string_value(value) };
 		if (used < sizeof(values))
 			used += (size_t)snprintf(values + used, sizeof(values) - used, " %s=%s",

@@ -83,8 +83,8 @@ int weir_pins_look(const char *pins, struct weir_error *err)
 	if (!stat(path, &st))
 		return 1;
 	if (stat(pins, &st))
-		return errno == ENOENT ? 0 :
-					 weir_error_set(err, -errno, "pins folder '%s': %s", pins,
+		return errno == ENOENT ? 0
+				       : weir_error_set(err, -errno, "pins folder '%s': %s", pins,
 							strerror(errno));
 	if (is_empty_folder(pins))
 		return 0;

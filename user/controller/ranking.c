@@ -197,10 +197,12 @@ void weir_ranking_forget(struct weir_ranking *ranking, const void *context)
 		struct walker *walker = &ranking->walkers[i];
 
 		for (size_t j = walker->count; j-- > 0;) {
+			struct weir_top top = walker->askers[j].top;
+
 			if (walker->askers[j].context != context)
 				continue;
-			weir_top_free(&walker->askers[j].top);
 			remove_asker(walker, j);
+			weir_top_free(&top);
 		}
 	}
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "controller/report.h"
+#include "weir/place.h"
 
 #define LOOK_SETS_MAX 32768U
 
@@ -114,29 +115,70 @@ static uint64_t fronts_refused(const struct weir_dataplane *dataplane, uint64_t 
 	return sum;
 }
 
-/* What a bucket still has, and for how long it refuses one more packet (or byte). */
-static json_t *bucket_state(json_t *made, const struct weir_limit *limit, uint64_t tat,
-			    uint64_t now_ticks)
+/* What a key has left, and how long one more packet (or byte) is refused. */
+struct standing {
+	double left;
+	uint64_t wait_ticks; /* UINT64_MAX: no end is known */
+};
+
+static struct standing bucket_standing(const struct weir_limit *limit, uint64_t tat,
+				       uint64_t now_ticks)
 {
 	uint64_t cost = weir_bucket_cost(&limit->bucket, 1);
-	uint64_t wait = weir_bucket_wait(tat, &limit->bucket, now_ticks, cost);
 	uint64_t clamped = weir_bucket_clamp(tat, &limit->bucket, now_ticks);
 	uint64_t debt = clamped > now_ticks ? clamped - now_ticks : 0;
-	bool block = limit->flags & WEIR_LIMIT_BLOCK, free = limit->flags & WEIR_LIMIT_UNLIMITED;
-	double tokens = cost ? (double)(limit->bucket.burst_ticks - debt) / (double)cost : 0;
 
-	made = weir_report_add(made, "tokens", block || free ? json_null() : json_real(tokens));
-	made = weir_report_add(made, "refused_now", json_boolean(block || (!free && wait)));
-	return weir_report_add(made, "refused_for_ns",
-			       block || wait == UINT64_MAX ? json_null()
-			       : free			   ? json_integer(0)
-				      : json_integer((json_int_t)(wait >> WEIR_TICK_SHIFT)));
+	return (struct standing){
+		.left = cost ? (double)(limit->bucket.burst_ticks - debt) / (double)cost : 0,
+		.wait_ticks = weir_bucket_wait(tat, &limit->bucket, now_ticks, cost),
+	};
+}
+
+static struct standing period_standing(const struct weir_limit *limit, uint64_t end, uint64_t word,
+				       uint64_t now_ticks)
+{
+	struct weir_period_state state = weir_period_unpack(end, word);
+	uint64_t until = weir_period_until(&state, &limit->period, now_ticks);
+	uint32_t left = weir_period_room(&state, &limit->period, now_ticks);
+
+	return (struct standing){ left, left ? 0 : until ? until - now_ticks : UINT64_MAX };
+}
+
+static struct standing gate_standing(const struct weir_limit *limit, uint64_t word)
+{
+	uint64_t inside = weir_gate_count(word), most = limit->gate.limit;
+
+	if (!most)
+		return (struct standing){ 0 };
+	return (struct standing){ inside < most ? (double)(most - inside) : 0,
+				  inside < most ? 0 : UINT64_MAX };
+}
+
+static json_t *standing(json_t *made, const struct weir_limit *limit, uint64_t state,
+			uint64_t passed, uint64_t now_ticks)
+{
+	bool block = limit->flags & WEIR_LIMIT_BLOCK, free = limit->flags & WEIR_LIMIT_UNLIMITED;
+	struct standing now = { 0 };
+
+	if (!block && !free) {
+		now = limit->kind == WEIR_KIND_PERIOD
+			      ? period_standing(limit, state, passed, now_ticks)
+		      : limit->kind == WEIR_KIND_GATE ? gate_standing(limit, state)
+						      : bucket_standing(limit, state, now_ticks);
+	}
+	made = weir_report_add(made, "left", block || free ? json_null() : json_real(now.left));
+	made = weir_report_add(made, "refused_now", json_boolean(block || now.wait_ticks));
+	return weir_report_add(
+		made, "refused_for_ns",
+		block || now.wait_ticks == UINT64_MAX
+			? json_null()
+			: json_integer((json_int_t)(now.wait_ticks >> WEIR_TICK_SHIFT)));
 }
 
 static json_t *ledger_state(json_t *made, const struct weir_view *view,
 			    const struct weir_limit *limit, uint64_t tag)
 {
-	uint64_t now_ticks = view->now_ns << WEIR_TICK_SHIFT, state = 0;
+	uint64_t now_ticks = view->now_ns << WEIR_TICK_SHIFT, state = 0, passed;
 	struct found found = find(view->dataplane, tag, now_ticks);
 	struct weir_counts counts = { 0 };
 
@@ -150,11 +192,12 @@ static json_t *ledger_state(json_t *made, const struct weir_view *view,
 		state = 0;
 	made = weir_report_add(made, "in_ledger", json_boolean(found.set));
 	made = weir_report_add(made, "room", json_boolean(found.set || found.room));
-	made = weir_report_add(made, "admitted", json_integer((json_int_t)counts.passed));
+	passed = limit->kind == WEIR_KIND_PERIOD ? counts.passed & 0xffffffff :
+		 limit->kind == WEIR_KIND_BUCKET ? weir_passed_count(counts.passed) :
+						   counts.passed;
+	made = weir_report_add(made, "admitted", json_integer((json_int_t)passed));
 	made = weir_report_add(made, "refused", json_integer((json_int_t)counts.refused));
-	if (limit->kind == WEIR_KIND_BUCKET)
-		return bucket_state(made, limit, state, now_ticks);
-	return made;
+	return standing(made, limit, state, counts.passed, now_ticks);
 }
 
 static json_t *why_limit(const struct weir_view *view, const struct weir_limit *limit,

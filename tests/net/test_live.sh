@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# `weir set` in the middle of a flood: it has acted when the command returns, up and down, and
+# gives nobody more than one new burst, however often it is said.
+
+# shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317
+. "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=weir.sh
+. "$(dirname "$0")/weir.sh"
+
+burst=200
+sources=3
+
+# What the limit and the clock say at one instant: TIME_NS ADMITTED REFUSED.
+look() {
+  json '"\(.time_ns) \(.limits[0].admitted) \(.limits[0].refused)"' show per-ip
+}
+
+# set_and_look CHANGE...: the counts from 10 ms after the command's return, and a while later.
+set_and_look() {
+  weir set per-ip "$@" >/dev/null || fail "set $*" "exit $?"
+  sleep 0.01
+  read -r at admitted refused < <(look)
+  sleep 0.7
+  read -r at2 admitted2 refused2 < <(look)
+  span=$(awk -v a="$at" -v b="$at2" 'BEGIN { print (b - a) / 1e9 }')
+}
+
+# expect_rate NAME RATE [EXTRA]: what was admitted in `span` is what the rate grants to each
+# source, and at most EXTRA packets more.
+expect_rate() {
+  expect_between "$1" $((admitted2 - admitted)) \
+    "$(awk -v r="$2" -v n="$sources" -v t="$span" 'BEGIN { print 0.98 * r * n * t - n }')" \
+    "$(awk -v r="$2" -v n="$sources" -v t="$span" -v x="${3:-0}" \
+      'BEGIN { print 1.02 * r * n * t + n + x }')"
+}
+
+test_set_acts() {
+  start_flood flood 30 "to=$LAB_SERVER4,from=10.78.0.1,sources=2,rate=10000" \
+    "to=$LAB_SERVER6,from=fd78::1,rate=5000"
+  sleep 0.7 # the bursts are spent
+  set_and_look rate=1000pps
+  expect_rate "before: 1000 pps a source" 1000
+  set_and_look rate=500pps
+  expect_rate "down to 500 pps: no more than a burst at once" 500 $((sources * burst))
+  set_and_look rate=500pps
+  expect_rate "the same again refills nothing" 500
+  set_and_look rate=2000pps
+  expect_rate "up to 2000 pps" 2000
+  set_and_look rate=block
+  expect_equal "block: not one packet 10 ms after the return" $((admitted2 - admitted)) 0
+  set_and_look rate=unlimited
+  expect_equal "unlimited: nobody refused 10 ms after the return" $((refused2 - refused)) 0
+  set_and_look rate=500pps
+  expect_rate "from unlimited to 500 pps" 500 $((sources * burst))
+  set_and_look rate=500pps burst=1000
+  expect_rate "a larger burst is had once" 500 $((sources * (1000 - burst)))
+  set_and_look rate=500pps burst=1000
+  expect_rate "and only once" 500
+  stop flood
+  weir set per-ip "burst=$burst" >/dev/null
+}
+
+# hammer NAME SECONDS RATE LINES...: 1,000 sets a second; RATE is the highest among them.
+hammer() {
+  local name=$1 seconds=$2 rate=$3 line lines=() before got time
+
+  shift 3
+  for line in "$@"; do
+    lines+=(--line "{\"command\":\"set\",\"arguments\":{\"limit\":\"per-ip\",\"changes\":$line}}")
+  done
+  weir set per-ip "rate=${rate}pps" >/dev/null
+  sleep 0.5 # full again
+  before=$(total admitted)
+  spawn asker s "$LAB_TOOLS/asker" --socket "$WEIR_SOCKET" --seconds "$seconds" --rate 1000 \
+    "${lines[@]}"
+  start_flood flood "$seconds" "to=$LAB_SERVER4,from=10.78.1.1,sources=2,rate=10000" \
+    "to=$LAB_SERVER6,from=fd78:1::1,rate=5000"
+  await asker || fail "$name" "the sets failed"
+  await flood
+  got=$(($(total admitted) - before))
+  time=$(last flood .elapsed_s)
+  expect_between "$name: 1,000 sets a second were made" "$(last asker .asked)" \
+    $((800 * seconds)) $((1000 * seconds))
+  expect_equal "$name: none was refused" "$(last asker .refused)" 0
+  expect_between "$name: at most rate * t + burst a source" "$got" "${least:-1}" \
+    "$(awk -v r="$rate" -v b="$burst" -v n="$sources" -v t="$time" \
+      'BEGIN { print 1.01 * n * (r * t + b) }')"
+}
+
+test_hammered() {
+  least=$((sources * (1000 * 2 + burst) * 99 / 100)) \
+    hammer "the same" 2 1000 '{"rate":"1000pps"}'
+  hammer "up and down" 5 1000 '{"rate":"1000pps"}' '{"rate":"500pps"}'
+}
+
+# Growth of the burst waits while changes come thick and fast; then it is there.
+test_burst_is_back() {
+  check "after the changes, the whole burst" wait_for 5 has_whole_burst
+}
+
+has_whole_burst() {
+  local before
+
+  before=$(total admitted)
+  source_last=$((source_last + 1))
+  start_flood once 0.2 "to=$LAB_SERVER4,from=10.78.2.$source_last,rate=0,frames=$((2 * burst))"
+  await once
+  [ $(($(total admitted) - before)) -ge "$burst" ]
+}
+
+weir_lab 4
+write_config 1000pps $burst
+start_weir
+test_set_acts
+test_hammered
+source_last=0
+test_burst_is_back
+finish

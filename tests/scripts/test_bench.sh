@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# The benchmark still runs and says what it promises. Speed is never judged here.
+
+# shellcheck source-path=SCRIPTDIR source=../net/lib.sh disable=SC2317
+. "$(dirname "$0")/../net/lib.sh"
+
+bench=$LAB_ROOT/scripts/bench.sh
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+
+# Each row, refused and admitted, with figures above 0 in all its columns.
+has_rows() {
+  local verdict row
+
+  for verdict in admitted refused; do
+    for row in 1 1k 128k 1m zipf; do
+      awk -v verdict="$verdict" -v row="$row" '$1 == verdict && $2 == row {
+        found = 1
+        for (i = 4; i <= 10; i++) if (!($i > 0)) bad = 1
+      } END { exit !found || bad }' "$out" || return 1
+    done
+  done
+}
+
+has_bars() {
+  [ "$(grep -cE '^bar [a-z0-9-]+ (-|-?[0-9.]+) [0-9.]+ un(judged|measured)$' "$out")" = 5 ]
+}
+
+need_root
+check "a quick run ends well" timeout 120 "$bench" --quick >"$out"
+grep -E '^(ok|FAIL)' "$out"
+check "it measures every row" has_rows
+check "it names every bar and judges none" has_bars
+expect_exit "an unknown row" 64 "no row '2k': give some of 1,1k" "$bench" --rows 1,2k
+expect_exit "no rounds" 64 "--rounds '0': give a whole number from 1 to 99" "$bench" --rounds 0
+expect_exit "an unknown option" 64 "usage: bench" "$bench" --fast
+finish
