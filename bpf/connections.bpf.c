@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The programs that watch sockets: which connections are inside the gates. */
+/* The programs that watch sockets: who is inside the gates, and exchanges of services. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,11 +22,15 @@ enum {
 
 static __always_inline void weir_accepted(struct sock *sk)
 {
-	uint32_t key = WEIR_SCRATCH_EVENT, walk = weir_board.where.walk, entered;
+	uint32_t key = WEIR_SCRATCH_EVENT, walk = weir_board.where.walk, service, entered;
 	struct weir_context *context = bpf_map_lookup_elem(&weir_socket_scratch, &key);
 	struct weir_socket *socket;
+	bool gates;
 
-	if (!context || !weir_socket_match(context, &sk->__sk_common))
+	if (!context || !weir_socket_look(context, &sk->__sk_common, &service))
+		return;
+	gates = weir_socket_match(context);
+	if (!gates && !service)
 		return;
 	socket = bpf_sk_storage_get(&weir_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!socket) {
@@ -35,6 +39,9 @@ static __always_inline void weir_accepted(struct sock *sk)
 	}
 	if (!socket->gates)
 		socket->walk = walk;
+	socket->service = service;
+	if (!gates)
+		return;
 	entered = weir_socket_enter(context, socket, walk);
 	WEIR_CONNECTIONS_ADD(entered, entered);
 }
@@ -56,8 +63,10 @@ int weir_sock_state(const uint64_t *arguments)
 		return 0;
 	}
 	socket = bpf_sk_storage_get(&weir_sockets, sk, 0, 0);
-	if (socket)
-		weir_socket_leave(socket, weir_now_ns() << WEIR_TICK_SHIFT);
+	if (!socket)
+		return 0;
+	weir_exchange_end(socket, false);
+	weir_socket_leave(socket, weir_now_ns() << WEIR_TICK_SHIFT);
 	return 0;
 }
 
@@ -82,7 +91,8 @@ static __always_inline bool weir_is_listening(uint16_t port)
 static __always_inline void weir_walked(struct weir_context *context, struct sock_common *common)
 {
 	struct weir_socket *socket = bpf_sk_storage_get(&weir_sockets, (void *)common, 0, 0);
-	uint32_t walk = weir_board.where.walk, entered;
+	uint32_t walk = weir_board.where.walk, service, entered;
+	bool gates;
 
 	if (socket && socket->walk != walk) {
 		_Pragma("clang loop unroll(disable)")
@@ -90,7 +100,11 @@ static __always_inline void weir_walked(struct weir_context *context, struct soc
 			weir_recount_add(socket->gate[i].tag, 1);
 		socket->walk = walk;
 	}
-	if (!weir_socket_match(context, common) || !weir_is_listening(context->packet.destination_port))
+	if (!weir_socket_look(context, common, &service) ||
+	    !weir_is_listening(context->packet.destination_port))
+		return;
+	gates = weir_socket_match(context);
+	if (!gates && !service)
 		return;
 	if (!socket) {
 		socket = bpf_sk_storage_get(&weir_sockets, (void *)common, 0,
@@ -99,6 +113,10 @@ static __always_inline void weir_walked(struct weir_context *context, struct soc
 			return;
 		socket->walk = walk;
 	}
+	if (!socket->started_ns)
+		socket->service = service;
+	if (!gates)
+		return;
 	entered = weir_socket_enter(context, socket, walk);
 	WEIR_CONNECTIONS_ADD(adopted, entered);
 }
@@ -128,6 +146,20 @@ int weir_walk_tcp(struct bpf_iter__tcp *ctx)
 	if (context && weir_board.where.walk)
 		weir_walked(context, common);
 	return 0;
+}
+
+SEC("cgroup_skb/ingress")
+int weir_payload_in(struct __sk_buff *ctx)
+{
+	weir_payload(ctx, true);
+	return 1;
+}
+
+SEC("cgroup_skb/egress")
+int weir_payload_out(struct __sk_buff *ctx)
+{
+	weir_payload(ctx, false);
+	return 1;
 }
 
 /* Holds the recount against the ledger. */

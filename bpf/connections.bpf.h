@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "exchanges.bpf.h"
 #include "process.bpf.h"
 #include "socket.bpf.h"
 
@@ -143,17 +144,33 @@ static int weir_enter_turn(uint32_t turn __attribute__((unused)), struct weir_en
 	return 0;
 }
 
-/* Fills context->left with the limits that match the connection: false if none can be a gate. */
-static __always_inline bool weir_socket_match(struct weir_context *context,
-					      const struct sock_common *common)
+/*
+ * Whether the connection is one that anybody here asks about: then context->packet stands for
+ * it, and *service is its service, index + 1.
+ */
+static __always_inline bool weir_socket_look(struct weir_context *context,
+					     const struct sock_common *common, uint32_t *service)
 {
-	const uint32_t unknown = WEIR_BY_INTERFACE | WEIR_BY_VLAN;
 	const struct weir_policy_head *head;
 
+	*service = 0;
 	context->generation = weir_board.active.generation & 1;
 	head = &weir_board.policy[context->generation];
-	if (!head->gates || !weir_is_counted_here(common) ||
+	if ((!head->gates && !head->services) || !weir_is_counted_here(common) ||
 	    !weir_packet_of(&context->packet, common))
+		return false;
+	if (head->services)
+		*service = weir_service_at_port(context->packet.destination_port);
+	return true;
+}
+
+/* Fills context->left with the limits that match the connection: false if none can be a gate. */
+static __always_inline bool weir_socket_match(struct weir_context *context)
+{
+	const uint32_t unknown = WEIR_BY_INTERFACE | WEIR_BY_VLAN;
+	const struct weir_policy_head *head = &weir_board.policy[context->generation & 1];
+
+	if (!head->gates)
 		return false;
 	context->cpu = bpf_get_smp_processor_id();
 	context->now_ns = weir_now_ns();

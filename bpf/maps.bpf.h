@@ -75,6 +75,12 @@ struct {
 	__type(value, struct weir_strikes);
 } weir_strikes SEC(".maps");
 
+/* Services: policy, state and totals. */
+WEIR_ARRAY(weir_services, struct weir_service_policy, WEIR_SERVICES_MAX);
+WEIR_ARRAY(weir_service_ports, uint64_t, WEIR_PORT_WORDS);
+WEIR_ARRAY(weir_service_states, struct weir_service_state, WEIR_SERVICES_MAX);
+WEIR_ARRAY(weir_exchanges, struct weir_exchanges, WEIR_SERVICES_MAX); /* set at load */
+
 /* Connections that wait at a gate: see pending.bpf.h. The value is the slice of time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -10,6 +10,7 @@
 #include "event.bpf.h"
 #include "lists.bpf.h"
 #include "match.bpf.h"
+#include "service.bpf.h"
 
 /*
  * In generic mode the stack may hand over many packets of a flow as one frame and not say so.
@@ -266,6 +267,8 @@ static __always_inline enum weir_path weir_path_of(struct weir_cpu *cpu,
 	path = weir_listed(context);
 	if (path != WEIR_PATH_LIMITS)
 		return path;
+	if (head->services && !weir_service_passes(context))
+		return WEIR_PATH_REFUSED;
 	weir_match(context, head);
 	if (!weir_bitmap_any(&context->limits))
 		return WEIR_PATH_UNMATCHED;

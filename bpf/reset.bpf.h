@@ -3,7 +3,8 @@
  * The RST that answers a refused SYN (RFC 9293, 3.5.2): from the address that was asked, seq 0,
  * ack the SYN's number plus one. Written over the SYN, which is never shorter, and sent out
  * where it came in, which the driver must be able to (a veth's peer needs an XDP program; else
- * the answer is lost, as good as a drop). Not for a SYN behind IPv6 extension headers: that is dropped.
+ * the answer is lost, as good as a drop). Not for a SYN behind IPv6 extension headers: that is
+ * dropped.
  */
 #pragma once
 

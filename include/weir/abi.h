@@ -21,6 +21,7 @@
 #include "ledger.h"
 #include "match.h"
 #include "period.h"
+#include "response.h"
 #include "sliding.h"
 
 /* Changed whenever the layout of a pinned map does. Another one found in a pin is refused. */
@@ -199,7 +200,7 @@ static inline uint16_t weir_policy_plain(const struct weir_policy_head *head,
 		found++;
 	}
 	limit = &limits[index];
-	if (found != 1 || head->dimensions || limit->kind != WEIR_KIND_BUCKET ||
+	if (found != 1 || head->dimensions || head->services || limit->kind != WEIR_KIND_BUCKET ||
 	    limit->key != WEIR_KEY_SOURCE || limit->own_sets || limit->ban_after ||
 	    limit->flags & ~(WEIR_LIMIT_BYTES | WEIR_LIMIT_UNTRACKED_DROPS))
 		return 0;
@@ -219,6 +220,31 @@ struct weir_board {
 	struct weir_interface_line interfaces[WEIR_INTERFACE_LINES];
 	struct weir_past past[WEIR_LIMITS_MAX][WEIR_PAST_REVISIONS];
 };
+
+/*
+ * Map `weir_services`, WEIR_SERVICES_MAX of them: applications behind ports of this host. Map
+ * `weir_service_ports`: port -> index + 1, packed like weir_ports. Neither is in a generation:
+ * each word is stored by itself.
+ */
+#define WEIR_SERVICES_MAX 256
+
+enum weir_service_protocol {
+	WEIR_SERVICE_TCP = 1 << 0,
+	WEIR_SERVICE_UDP = 1 << 1,
+};
+
+struct weir_service_policy {
+	char name[32];	      /* "": nobody's */
+	uint64_t deadline_ns; /* of an exchange; 0: none */
+	uint64_t until_ns;    /* drop and ceiling hold until then: a dead controller's don't last */
+	uint64_t probe_ns;    /* one newcomer passes that often while others are dropped */
+	uint32_t drop;	      /* share of newcomers that is refused, of 2^32: a breaker's word */
+	uint32_t ceiling;     /* newcomers are refused from so many in flight on; 0: never */
+	uint8_t protocols;    /* enum weir_service_protocol */
+	uint8_t slice_shift;  /* nanoseconds of a slice of weir_service_state: 2 to this */
+	uint8_t reserved[6];
+};
+_Static_assert(sizeof(struct weir_service_policy) == 72, "no hidden padding");
 
 /*
  * Map `weir_labels`, by slot: for those who read the pins while the controller is down; the
@@ -296,7 +322,10 @@ struct weir_strikes {
  */
 #define WEIR_PENDING_ENTRIES 65536
 
-/* Map `weir_sockets`, storage of each socket that entered a gate: which, for when it leaves. */
+/*
+ * Map `weir_sockets`, storage of each socket that entered a gate (which, for when it leaves) or
+ * belongs to a service.
+ */
 #define WEIR_SOCKET_GATES 4
 struct weir_socket_gate {
 	uint64_t tag;	   /* of the key */
@@ -307,10 +336,27 @@ struct weir_socket_gate {
 
 struct weir_socket {
 	struct weir_socket_gate gate[WEIR_SOCKET_GATES];
-	uint32_t gates; /* entered */
-	uint32_t walk;	/* the recount that has counted it */
+	uint32_t gates;	     /* entered */
+	uint32_t walk;	     /* the recount that has counted it */
+	uint64_t started_ns; /* of the exchange that is going on; 0: none is */
+	uint32_t service;    /* index + 1; 0: none */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct weir_socket) == 72, "no hidden padding");
+_Static_assert(sizeof(struct weir_socket) == 88, "no hidden padding");
+
+/*
+ * Map `weir_service_states`, by service. A slice is what began in a piece of time of
+ * 2^slice_shift nanoseconds and is not over: the piece's number (lower 32 bits) and the count.
+ * They are a ring. So what is past its deadline is in_flight less the recent slices' counts.
+ */
+#define WEIR_SERVICE_SLICES 32
+struct weir_service_state {
+	uint64_t in_flight;
+	uint64_t last_probe_ns;
+	uint64_t slices[WEIR_SERVICE_SLICES]; /* number << 32 | count */
+	uint64_t reserved[6];
+};
+_Static_assert(sizeof(struct weir_service_state) == 320, "whole cache lines");
 
 /*
  * Map `weir_recounts`, by tag, during a recount: the connections inside, counted anew. Kept
@@ -330,6 +376,24 @@ struct weir_settle {
 };
 
 /* ---- totals ---- */
+
+/*
+ * Map `weir_exchanges`, [cpu][service]. An exchange begins with the first payload that
+ * comes in after silence and ends with the first that goes out: requests sent in a row without
+ * waiting for an answer are one. attempts - successes - failures - late are in flight.
+ */
+struct weir_exchanges {
+	uint64_t attempts;
+	uint64_t successes; /* ended within the deadline */
+	uint64_t failures;  /* the connection was closed or reset while one was going on */
+	uint64_t late;	    /* ended, or closed, past the deadline */
+	uint64_t time_ns;   /* sum of the successes' response times */
+	uint64_t dropped;   /* newcomers refused by `drop` */
+	uint64_t shed;	    /* newcomers refused by `ceiling` */
+	uint64_t probes;    /* newcomers that passed in spite of `drop`, as probes */
+	uint64_t times[WEIR_RESPONSE_SLOTS]; /* of the successes: response.h */
+};
+_Static_assert(sizeof(struct weir_exchanges) == 1344, "whole cache lines");
 
 /* Map `weir_connections`, one entry, all gates together. */
 struct weir_connection_counts {
@@ -411,7 +475,7 @@ struct weir_event {
 	uint32_t bytes;
 	uint16_t source_port;
 	uint16_t destination_port;
-	uint16_t slot; /* of the limit; WEIR_NO_LIMIT: the deny list */
+	uint16_t slot; /* of the limit; WEIR_NO_LIMIT: the deny list; or WEIR_BY_SERVICE */
 	uint8_t family;
 	uint8_t protocol;
 	uint8_t hook;
@@ -419,4 +483,5 @@ struct weir_event {
 	uint8_t reserved[6];
 };
 #define WEIR_NO_LIMIT 0xffff
+#define WEIR_BY_SERVICE 0x8000 /* refused for a service: that and its index */
 _Static_assert(sizeof(struct weir_event) == 72, "no hidden padding");

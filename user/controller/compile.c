@@ -250,6 +250,7 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 	if (!compiled)
 		return weir_error_set(err, -ENOMEM, "no memory for the policy");
 	compiled->head.limits = (uint32_t)policy->limit_count;
+	compiled->head.services = (uint32_t)policy->service_count;
 	compiled->head.sample_ns = sample_ns(&policy->sample, cpus);
 	for (size_t i = 0; i < policy->limit_count && !code; i++) {
 		code = weir_compile_limit(&policy->limits[i], monitor, &compiled->limits[i], err);
