@@ -110,4 +110,13 @@ bool weir_promise_pass(struct weir_promise *promise, int64_t now_ns);
  */
 bool weir_promise_fail(struct weir_promise *promise, int64_t now_ns);
 
+/*
+ * An addition of ours, for calls that are made and counted elsewhere: the window then holds what
+ * it would after `success` passes, `failure` fails and `drop` refusals at now, one by one. The
+ * probe's clock is left alone, it belongs to who lets calls through. A count below zero is zero;
+ * what one bucket counts of each is held to 2^40.
+ */
+void weir_breaker_record(struct weir_breaker *breaker, int64_t now_ns, int64_t success,
+			 int64_t failure, int64_t drop);
+
 WEIR_API_END

@@ -115,4 +115,30 @@ bool weir_ticket_pass(struct weir_ticket *ticket, int64_t now_ns);
  */
 bool weir_ticket_fail(struct weir_ticket *ticket);
 
+/* Calls that were made and counted elsewhere, over a stretch of time. */
+struct weir_shedder_calls {
+	int64_t passes;	     /* that have a response time … */
+	int64_t response_ns; /* … and the sum of these */
+	int64_t failures;    /* and passes without one */
+	int64_t refusals;    /* because it was hot and full */
+	int64_t flying;	     /* in flight at its end */
+};
+
+/*
+ * An addition of ours: the shedder is then as after that many tickets settled at now, one by
+ * one, each leaving `flying` others in flight. A count below zero is zero; what one bucket counts
+ * is held to 2^40 passes.
+ */
+void weir_shedder_record(struct weir_shedder *shedder, int64_t now_ns,
+			 const struct weir_shedder_calls *calls);
+
+/*
+ * An addition of ours: whether the shedder is hot at now with the CPU at `cpu` thousandths, which
+ * is what weir_shedder_allow looks at first. It remembers the CPU as allow does.
+ */
+bool weir_shedder_hot(struct weir_shedder *shedder, int64_t now_ns, int32_t cpu);
+
+/* An addition of ours: the moving average of calls in flight. */
+double weir_shedder_average(const struct weir_shedder *shedder);
+
 WEIR_API_END

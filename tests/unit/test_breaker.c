@@ -247,8 +247,53 @@ static void preset_is_the_seeds(void)
 	CU_ASSERT_EQUAL(weir_sre_new().window_ns, 10 * SECOND);
 }
 
+/* A bucket's worth at once is that many single calls. */
+static void recording_equals_single_calls(void)
+{
+	struct weir_breaker *one = weir_breaker_new(NULL, 0), *many = weir_breaker_new(NULL, 0);
+	uint64_t seed = 9;
+	int64_t now = 0;
+
+	for (int round = 0; round < 2000; round++) {
+		int64_t counts[3] = { 0 };
+
+		now += (int64_t)random_below(&seed, 400 * MS);
+		for (uint64_t i = random_below(&seed, 30); i > 0; i--) {
+			struct weir_promise promise;
+
+			if (!weir_breaker_allow(one, now, random_unit(&seed), &promise))
+				counts[2]++;
+			else if (random_below(&seed, 3 + (uint64_t)round / 100 % 5))
+				counts[0] += weir_promise_pass(&promise, now);
+			else
+				counts[1] += weir_promise_fail(&promise, now);
+		}
+		weir_breaker_record(many, now, counts[0], counts[1], counts[2]);
+		CU_ASSERT_EQUAL(weir_breaker_ratio(one, now), weir_breaker_ratio(many, now));
+	}
+	weir_breaker_free(one);
+	weir_breaker_free(many);
+}
+
+static void recording_takes_any_count(void)
+{
+	struct weir_breaker *breaker = weir_breaker_new(NULL, 0);
+
+	weir_breaker_record(NULL, 0, 1, 1, 1);
+	weir_breaker_record(breaker, 0, INT64_MIN, -1, -1);
+	CU_ASSERT_EQUAL(weir_breaker_ratio(breaker, 0), 0);
+	for (int64_t i = 0; i < 100; i++)
+		weir_breaker_record(breaker, i * 250 * MS, 0, INT64_MAX, INT64_MAX);
+	CU_ASSERT_DOUBLE_EQUAL(weir_breaker_ratio(breaker, 99 * 250 * MS), 1, 1e-6);
+	for (int64_t i = 100; i < 200; i++)
+		weir_breaker_record(breaker, i * 250 * MS, INT64_MAX, 0, 0);
+	CU_ASSERT_EQUAL(weir_breaker_ratio(breaker, 199 * 250 * MS), 0);
+	weir_breaker_free(breaker);
+}
+
 WEIR_TESTS("breaker", TEST(healthy_backend_is_never_refused), TEST(outage_is_shed_but_probed),
 	   TEST(recovery_is_bounded), TEST(own_refusals_never_keep_it_shut),
 	   TEST(protection_spares_the_quiet), TEST(drop_is_the_formula),
 	   TEST(probe_is_strictly_after_its_interval), TEST(settles_once),
-	   TEST(knobs_beyond_reason_are_defined), TEST(preset_is_the_seeds))
+	   TEST(knobs_beyond_reason_are_defined), TEST(preset_is_the_seeds),
+	   TEST(recording_equals_single_calls), TEST(recording_takes_any_count))

@@ -196,7 +196,90 @@ static void preset_is_the_seeds(void)
 	CU_ASSERT(weir_shed.floor == 0.1 && weir_shed_new().cpu == 900);
 }
 
+/* `passes` and `fails` single calls, each leaving `flying` others in flight. */
+static void settle_singly(struct weir_shedder *shedder, int64_t now, int passes, int fails,
+			  int64_t rt)
+{
+	for (int i = 0; i < passes + fails; i++) {
+		struct weir_ticket ticket;
+
+		CU_ASSERT_TRUE(weir_shedder_allow(shedder, now - rt, COLD, &ticket));
+		if (i < passes)
+			weir_ticket_pass(&ticket, now);
+		else
+			weir_ticket_fail(&ticket);
+	}
+}
+
+static void recording_equals_single_calls(void)
+{
+	struct weir_shedder *one = weir_shedder_new(NULL, 0), *many = weir_shedder_new(NULL, 0);
+	struct weir_ticket held[40];
+	int64_t now = SECOND;
+	uint64_t seed = 4;
+	int flying = 0;
+
+	for (int round = 0; round < 1000; round++) {
+		int passes = (int)random_below(&seed, 50), fails = (int)random_below(&seed, 5);
+		int64_t rt = (int64_t)random_below(&seed, 200 * MS);
+		struct weir_shedder_calls calls;
+
+		now += (int64_t)random_below(&seed, 150 * MS);
+		if (flying < 40 && random_below(&seed, 20) == 0)
+			weir_shedder_allow(one, now, COLD, &held[flying++]);
+		settle_singly(one, now, passes, fails, rt);
+		calls = (struct weir_shedder_calls){ passes, passes * rt, fails, 0, flying };
+		weir_shedder_record(many, now, &calls);
+		CU_ASSERT_EQUAL(weir_shedder_capacity(one, now, 950),
+				weir_shedder_capacity(many, now, 950));
+		CU_ASSERT_EQUAL(weir_shedder_flying(one), weir_shedder_flying(many));
+		CU_ASSERT_DOUBLE_EQUAL(weir_shedder_average(one), weir_shedder_average(many),
+				       1e-9);
+	}
+	while (flying)
+		weir_ticket_fail(&held[--flying]);
+	weir_shedder_free(one);
+	weir_shedder_free(many);
+}
+
+static void recorded_refusals_keep_it_hot_while_it_cools(void)
+{
+	struct weir_shedder *shedder = weir_shedder_new(NULL, 0);
+	struct weir_shedder_calls calls = { 10, 10 * MS, 0, 0, 5 };
+
+	CU_ASSERT_TRUE(weir_shedder_hot(shedder, 0, HOT));
+	weir_shedder_record(shedder, 0, &calls);
+	CU_ASSERT_FALSE(weir_shedder_hot(shedder, 100 * MS, COLD));
+	CU_ASSERT_TRUE(weir_shedder_hot(shedder, 200 * MS, HOT));
+	calls.refusals = 1;
+	weir_shedder_record(shedder, 200 * MS, &calls);
+	CU_ASSERT_TRUE(weir_shedder_hot(shedder, 1100 * MS, COLD));
+	CU_ASSERT_FALSE(weir_shedder_hot(shedder, 1200 * MS, COLD));
+	CU_ASSERT_FALSE(weir_shedder_hot(shedder, 1100 * MS, COLD));
+	weir_shedder_free(shedder);
+}
+
+static void recording_takes_any_count(void)
+{
+	struct weir_shedder *shedder = weir_shedder_new(NULL, 0);
+	struct weir_shedder_calls calls = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
+
+	weir_shedder_record(NULL, 0, &calls);
+	weir_shedder_record(shedder, 0, NULL);
+	for (int64_t i = 0; i < 100; i++)
+		weir_shedder_record(shedder, i * 50 * MS, &calls);
+	CU_ASSERT_TRUE(isfinite(weir_shedder_capacity(shedder, 5 * SECOND, 950)));
+	calls = (struct weir_shedder_calls){ -1, -1, INT64_MIN, -1, -1 };
+	weir_shedder_record(shedder, 20 * SECOND, &calls);
+	CU_ASSERT_EQUAL(weir_shedder_flying(shedder), 0);
+	CU_ASSERT_FALSE(weir_shedder_hot(NULL, 0, HOT));
+	CU_ASSERT_EQUAL(weir_shedder_average(NULL), 0);
+	weir_shedder_free(shedder);
+}
+
 WEIR_TESTS("shedder", TEST(capacity_is_littles_law), TEST(only_hot_and_full_sheds),
 	   TEST(hot_without_a_refusal_does_not_linger), TEST(overload_keeps_some_and_ends),
 	   TEST(failures_say_nothing_about_capacity), TEST(settles_once),
-	   TEST(knobs_beyond_reason_are_defined), TEST(preset_is_the_seeds))
+	   TEST(knobs_beyond_reason_are_defined), TEST(preset_is_the_seeds),
+	   TEST(recording_equals_single_calls),
+	   TEST(recorded_refusals_keep_it_hot_while_it_cools), TEST(recording_takes_any_count))

@@ -4,7 +4,9 @@
 
 #include "cli/client.h"
 #include "cli/pinned.h"
+#include "cli/show_services.h"
 #include "cli/table.h"
+#include "controller/control.h"
 
 static const char *text(json_t *object, const char *field)
 {
@@ -113,6 +115,7 @@ static int say(const struct weir_cli *cli, json_t *report)
 	} parts[] = {
 		{ "limits", say_limits },
 		{ "interfaces", say_interfaces },
+		{ "services", weir_cli_say_services },
 		{ "ledger", say_ledger },
 	};
 	bool first = true;
@@ -144,7 +147,7 @@ static int run_pinned(const struct weir_cli *cli, const char *what)
 		return code;
 	weir_pinned_measure(pinned);
 	report = weir_report_show(&pinned->view, what, &rc, &err);
-	code = rc ? weir_cli_fail(cli, WEIR_EXIT_REFUSED, &err) : say(cli, report);
+	code = rc ? weir_cli_fail(cli, weir_control_code(rc), &err) : say(cli, report);
 	weir_pinned_close(pinned);
 	return code;
 }
@@ -163,8 +166,8 @@ static int run(struct weir_cli *cli)
 
 const struct weir_command weir_command_show = {
 	.name = "show",
-	.arguments = "[limits|interfaces|ledger|NAME]",
-	.summary = "totals, rates, settings: of everything, a part, or one limit",
+	.arguments = "[limits|interfaces|services|ledger|NAME]",
+	.summary = "totals, rates, settings: of everything, a part, one limit or service",
 	.example = "  weir show\n  weir show per-ip -j | jq '.limits[0].refused'",
 	.options = WEIR_OPTION_PINS | WEIR_OPTION_SOCKET,
 	.most = 1,

@@ -29,6 +29,7 @@ static void view_init(struct weir_view *view, const struct weir_loop *loop,
 		.rates = &loop->rates,
 		.interfaces = interfaces,
 		.interface_count = count,
+		.services = loop->services,
 		.live = true,
 		.now_ns = weir_monotonic_ns(),
 	};
@@ -261,8 +262,17 @@ static const struct command {
 	const char *name;
 	void (*run)(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments);
 } commands[] = {
-	{ "show", show }, { "set", set },     { "reload", reload }, { "top", top },
-	{ "why", why },	  { "watch", watch }, { "events", events }, { "stop", stop },
+	{ "show", show },
+	{ "set", set },
+	{ "reload", reload },
+	{ "top", top },
+	{ "why", why },
+	{ "watch", watch },
+	{ "events", events },
+	{ "stop", stop },
+	{ "freeze", weir_commands_freeze },
+	{ "thaw", weir_commands_thaw },
+	{ "report", weir_commands_report },
 };
 
 void weir_commands_handle(void *context, struct weir_control_client *client, const char *command,
@@ -278,7 +288,7 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 	}
 	weir_error_set(&err, -EINVAL,
 		       "unknown command '%.64s': there are show, set, reload, top, why, watch, "
-		       "events, stop",
+		       "events, stop, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
 }

@@ -41,7 +41,8 @@ uint64_t weir_engine_features(void)
 	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
-	       CAN(MONITOR) | CAN(MANY_LIMITS) | CAN(HOOK_TC_INGRESS) | CAN(HOOK_TC_EGRESS);
+	       CAN(MONITOR) | CAN(MANY_LIMITS) | CAN(HOOK_TC_INGRESS) | CAN(HOOK_TC_EGRESS) |
+	       CAN(SERVICES) | CAN(GOVERNOR) | CAN(REPORT);
 #undef CAN
 }
 
@@ -305,13 +306,14 @@ static void say_set(const struct weir_engine *engine, const char *limit,
 	weir_engine_say(engine, "limit %s:%s (weir set), before: %s", limit, text, before);
 }
 
-int weir_engine_set(struct weir_engine *engine, const char *name,
-		    const struct weir_policy_change *changes, size_t count, bool save,
-		    struct weir_error *err)
+/* Into force, or nothing has changed. *label_before gets the label that it had. */
+static int change(struct weir_engine *engine, const char *name,
+		  const struct weir_policy_change *changes, size_t count, bool save,
+		  struct weir_label *label_before, struct weir_error *err)
 {
 	struct weir_policy_limit *limit = weir_policy_find_limit(engine->policy, name), before;
 	bool monitor = engine->policy->mode == WEIR_POLICY_MONITOR;
-	struct weir_label label, label_before;
+	struct weir_label label;
 	struct weir_limit next;
 	int code;
 
@@ -328,12 +330,31 @@ int weir_engine_set(struct weir_engine *engine, const char *name,
 		*limit = before;
 		return code;
 	}
-	weir_compile_label(&before, &label_before);
+	weir_compile_label(&before, label_before);
 	weir_compile_label(limit, &label);
 	weir_generation_set(&engine->generation, (uint32_t)(limit - engine->policy->limits), &next,
 			    &label);
-	say_set(engine, name, changes, count, label_before.setting);
 	return 0;
+}
+
+int weir_engine_set(struct weir_engine *engine, const char *name,
+		    const struct weir_policy_change *changes, size_t count, bool save,
+		    struct weir_error *err)
+{
+	struct weir_label before;
+	int code = change(engine, name, changes, count, save, &before, err);
+
+	if (!code)
+		say_set(engine, name, changes, count, before.setting);
+	return code;
+}
+
+int weir_engine_move(struct weir_engine *engine, const char *name,
+		     const struct weir_policy_change *step, struct weir_error *err)
+{
+	struct weir_label before;
+
+	return change(engine, name, step, 1, false, &before, err);
 }
 
 void weir_engine_tick(struct weir_engine *engine)

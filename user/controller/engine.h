@@ -75,6 +75,10 @@ int weir_engine_set(struct weir_engine *engine, const char *limit,
 		    const struct weir_policy_change *changes, size_t count, bool save,
 		    struct weir_error *err);
 
+/* A governor's step: as set, but it isn't kept and says no line. */
+int weir_engine_move(struct weir_engine *engine, const char *limit,
+		     const struct weir_policy_change *step, struct weir_error *err);
+
 /*
  * To be called about once a second, and at once when netlink tells of a link: attaches
  * interfaces that have come (back), notices programs that others took off or replaced.

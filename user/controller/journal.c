@@ -7,6 +7,8 @@
 struct line {
 	uint64_t time_ns;
 	char text[WEIR_JOURNAL_TEXT];
+	bool moved;
+	struct weir_movement movement;
 };
 
 struct weir_journal {
@@ -24,12 +26,46 @@ void weir_journal_free(struct weir_journal *journal)
 	free(journal);
 }
 
-void weir_journal_add(struct weir_journal *journal, uint64_t time_ns, const char *text)
+static struct line *next_line(struct weir_journal *journal, uint64_t time_ns)
 {
 	struct line *line = &journal->lines[journal->added++ % WEIR_JOURNAL_LINES];
 
 	line->time_ns = time_ns;
+	line->moved = false;
+	return line;
+}
+
+void weir_journal_add(struct weir_journal *journal, uint64_t time_ns, const char *text)
+{
+	struct line *line = next_line(journal, time_ns);
+
 	snprintf(line->text, sizeof(line->text), "%s", text);
+}
+
+void weir_journal_add_movement(struct weir_journal *journal, uint64_t time_ns,
+			       const struct weir_movement *movement)
+{
+	struct line *line = next_line(journal, time_ns);
+
+	weir_movement_print(movement, line->text, sizeof(line->text));
+	line->moved = true;
+	line->movement = *movement;
+}
+
+static json_t *line_json(const struct line *line)
+{
+	/* A foreign program may have any bytes for a name. */
+	json_t *text = json_string(line->text), *made;
+
+	if (!text)
+		text = json_string("(a line that is not UTF-8)");
+	made = json_pack("{s:I, s:o}", "time_ns", (json_int_t)line->time_ns, "text", text);
+	if (made && line->moved &&
+	    json_object_set_new(made, "movement", weir_movement_json(&line->movement))) {
+		json_decref(made);
+		return NULL;
+	}
+	return made;
 }
 
 json_t *weir_journal_json(const struct weir_journal *journal, size_t count)
@@ -42,14 +78,8 @@ json_t *weir_journal_json(const struct weir_journal *journal, size_t count)
 	first = journal->added > count ? journal->added - count : 0;
 	for (uint64_t i = first; i < journal->added && array; i++) {
 		const struct line *line = &journal->lines[i % WEIR_JOURNAL_LINES];
-		/* A foreign program may have any bytes for a name. */
-		json_t *text = json_string(line->text);
 
-		if (!text)
-			text = json_string("(a line that is not UTF-8)");
-		if (json_array_append_new(array,
-					  json_pack("{s:I, s:o}", "time_ns",
-						    (json_int_t)line->time_ns, "text", text))) {
+		if (json_array_append_new(array, line_json(line))) {
 			json_decref(array);
 			array = NULL;
 		}

@@ -140,11 +140,14 @@ int weir_loop_reload(struct weir_loop *loop, struct weir_error *err)
 		log_format(loop, "reload refused, nothing changed: %s", err->text);
 		return rc;
 	}
+	rc = weir_loop_services_apply(loop, err);
+	if (rc)
+		log_format(loop, "reload: the limits are in force, but: %s", err->text);
 	policy = weir_engine_policy(loop->engine);
 	if ((!loop->options->socket && strcmp(policy->control.socket, loop->socket)) ||
 	    strcmp(policy->control.group, loop->group))
 		weir_loop_log(loop, "control: a new socket or group counts from the next start");
-	return 0;
+	return rc;
 }
 
 static void on_hangup(evutil_socket_t fd, short what, void *context)
@@ -233,11 +236,13 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 	if (rc)
 		return rc;
 	options.path = loop->socket;
-	if (!weir_control_group(loop->group, &options.group))
+	loop->group_id = 0;
+	if (!weir_control_group(loop->group, &loop->group_id))
 		log_format(loop,
 			   "control.group '%s': the system has no such group: only root and the "
 			   "group this controller runs as may use the control socket",
 			   loop->group);
+	options.group = loop->group_id;
 	return weir_control_start(&loop->control, loop->base, &options, err);
 }
 
@@ -261,6 +266,8 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 		rc = weir_engine_start(&loop->engine, &options, err);
 	if (!rc)
 		rc = watch_engine(loop, err);
+	if (!rc)
+		rc = weir_loop_services_apply(loop, err);
 	return rc;
 }
 
@@ -273,6 +280,7 @@ static void end(struct weir_loop *loop)
 	for (size_t i = 0; i < loop->watched_count; i++)
 		event_free(loop->watched[i]);
 	ring_buffer__free(loop->ring);
+	weir_loop_services_end(loop);
 	if (loop->engine)
 		weir_engine_stop(loop->engine, loop->detach);
 	if (loop->stopper)

@@ -7,8 +7,10 @@
 #include "controller/control.h"
 #include "controller/journal.h"
 #include "controller/loop.h"
+#include "controller/outcomes.h"
 #include "controller/ranking.h"
 #include "controller/report.h"
+#include "controller/services.h"
 
 struct ring_buffer;
 
@@ -29,6 +31,10 @@ struct weir_loop {
 	struct weir_ranking *ranking;
 	struct weir_rates rates;
 	struct ring_buffer *ring;
+	gid_t group_id; /* of the sockets */
+	struct weir_services *services;
+	struct event *services_timer;
+	struct weir_outcomes *outcomes; /* while a service trusts reports */
 	struct event *watched[6]; /* signals, timer, netlink, ring */
 	size_t watched_count;
 	struct weir_subscriber subscribers[2 * WEIR_CONTROL_CLIENTS_MAX];
@@ -41,6 +47,18 @@ struct weir_loop {
 void weir_loop_log(void *loop, const char *line);
 /* The file again, and the word about it in the log. */
 int weir_loop_reload(struct weir_loop *loop, struct weir_error *err);
+
+/* loop_services.c: the services of the policy in force, at the start and after a reload. */
+int weir_loop_services_apply(struct weir_loop *loop, struct weir_error *err);
+void weir_loop_services_end(struct weir_loop *loop);
+
+/* commands_services.c */
+void weir_commands_freeze(struct weir_loop *loop, struct weir_control_client *client,
+			 json_t *arguments);
+void weir_commands_thaw(struct weir_loop *loop, struct weir_control_client *client,
+		       json_t *arguments);
+void weir_commands_report(struct weir_loop *loop, struct weir_control_client *client,
+			 json_t *arguments);
 
 /* commands.c: the two ends of the control socket (weir_control_handler, _closed). */
 void weir_commands_handle(void *loop, struct weir_control_client *client, const char *command,

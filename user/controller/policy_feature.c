@@ -33,6 +33,7 @@ static const char *const names[WEIR_FEATURE_COUNT] = {
 	[WEIR_FEATURE_MANY_LIMITS] = "limits with more than one item",
 	[WEIR_FEATURE_LISTS] = "lists",
 	[WEIR_FEATURE_SERVICES] = "services",
+	[WEIR_FEATURE_EXCHANGES] = "trust: kernel (the default)",
 	[WEIR_FEATURE_BREAKER] = "breaker",
 	[WEIR_FEATURE_SHEDDER] = "shedder",
 	[WEIR_FEATURE_GOVERNOR] = "governor",
@@ -74,6 +75,7 @@ static uint64_t service_features(const struct weir_policy_service *service)
 {
 	return IF(true, SERVICES) | IF(service->breaker.given, BREAKER) |
 	       IF(service->shedder.given, SHEDDER) | IF(service->governor.given, GOVERNOR) |
+	       IF(service->trust == WEIR_POLICY_TRUST_KERNEL, EXCHANGES) |
 	       IF(service->trust == WEIR_POLICY_TRUST_REPORT, REPORT);
 }
 

@@ -257,8 +257,7 @@ int weir_report_find_slot(const struct weir_dataplane *dataplane, const char *na
 }
 
 /* An array of one limit, or NULL. */
-static json_t *named_limit(const struct weir_view *view, const char *name, int *rc,
-			   struct weir_error *err)
+static json_t *named_limit(const struct weir_view *view, const char *name)
 {
 	struct weir_limits_view limits;
 
@@ -267,11 +266,48 @@ static json_t *named_limit(const struct weir_view *view, const char *name, int *
 		if (is_named(view->dataplane, &limits.by_index[i], name))
 			return json_pack("[o]", one_limit(view, &limits.by_index[i]));
 	}
-	*rc = weir_error_set(err, -ENOENT,
-			     "there is no limit '%s': give limits, interfaces, ledger or the name "
-			     "of a limit",
-			     name);
 	return NULL;
+}
+
+/* Adds services, one by its name or all, and what was reported of them. */
+static json_t *add_services(json_t *report, const struct weir_view *view, const char *name, int *rc,
+			    struct weir_error *err)
+{
+	json_t *services = NULL;
+
+	if (!view->services)
+		*rc = weir_error_set(err, -EAGAIN,
+				     "services are known to the controller alone, and it is down: "
+				     "start it with weir run");
+	else
+		services = weir_services_json(view->services, name, rc);
+	report = weir_report_add(report, "services", services);
+	if (report)
+		report = weir_report_add(report, "reports",
+					 weir_services_reports_json(view->services));
+	return report;
+}
+
+/* A limit or a service: a policy has no two of a name. */
+static json_t *add_named(json_t *report, const struct weir_view *view, const char *name, int *rc,
+			 struct weir_error *err)
+{
+	json_t *limit = named_limit(view, name);
+
+	if (limit)
+		return weir_report_add(report, "limits", limit);
+	*rc = -ENOENT;
+	if (view->services)
+		report = add_services(report, view, name, rc, err);
+	if (*rc == -ENOENT) {
+		json_decref(view->services ? NULL : report);
+		weir_error_set(err, -ENOENT,
+			       "there is no limit or service '%s': give limits, interfaces, "
+			       "services, ledger or the name of one",
+			       name);
+		return NULL;
+	}
+	return report;
 }
 
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
@@ -295,8 +331,11 @@ json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc
 		part = true;
 		report = weir_report_add(report, parts[i].name, parts[i].make(view));
 	}
-	if (!part)
-		report = weir_report_add(report, "limits", named_limit(view, what, rc, err));
+	if (all ? view->services && weir_services_tick_ns(view->services)
+		: !strcmp(what, "services"))
+		report = add_services(report, view, NULL, rc, err);
+	else if (!part)
+		report = add_named(report, view, what, rc, err);
 	if (!report && !*rc)
 		*rc = weir_error_set(err, -ENOMEM, "out of memory");
 	return report;

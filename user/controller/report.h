@@ -14,6 +14,7 @@
 
 #include "controller/engine.h"
 #include "controller/keys.h"
+#include "controller/services.h"
 #include "controller/top.h"
 
 #define WEIR_JSON_SCHEMA 1
@@ -34,6 +35,7 @@ struct weir_view {
 	const struct weir_rates *rates; /* NULL: not known */
 	const struct weir_interface_status *interfaces;
 	size_t interface_count;
+	const struct weir_services *services; /* NULL: only a controller knows */
 	bool live;	 /* a controller keeps it; false: read from the pins */
 	uint64_t now_ns; /* CLOCK_MONOTONIC, which is what the kernel side counts by */
 };
@@ -54,8 +56,9 @@ json_t *weir_report_interfaces(const struct weir_view *view);
 json_t *weir_report_ledger(const struct weir_view *view);
 
 /*
- * A whole report of "limits", "interfaces", "ledger", "all" of these (also NULL), or one limit
- * by its name. NULL with -ENOENT and a sentence in err where there is none, -ENOMEM.
+ * A whole report of "limits", "interfaces", "services", "ledger", "all" of these (also NULL), or
+ * one limit or service by its name. NULL with -ENOENT and a sentence in err where there is none,
+ * -EAGAIN for services without a controller, -ENOMEM.
  */
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
 			 struct weir_error *err);

@@ -7,6 +7,8 @@
 #include "span.h"
 #include "weir/window.h"
 
+#define BUCKET_MAX (1LL << 40) /* of each count, so that the window's sums can't overflow */
+
 struct weir_breaker {
 	struct weir_sre sre;
 	struct weir_window *window;
@@ -151,4 +153,27 @@ bool weir_promise_pass(struct weir_promise *promise, int64_t now_ns)
 bool weir_promise_fail(struct weir_promise *promise, int64_t now_ns)
 {
 	return settle(promise, now_ns, WEIR_OUTCOME_FAILURE);
+}
+
+/* Raises a count by what is added; returns by how much. */
+static int64_t raise_count(int64_t *count, int64_t by)
+{
+	int64_t room = *count < BUCKET_MAX ? BUCKET_MAX - *count : 0;
+
+	by = by < 0 ? 0 : by > room ? room : by;
+	*count += by;
+	return by;
+}
+
+void weir_breaker_record(struct weir_breaker *breaker, int64_t now_ns, int64_t success,
+			 int64_t failure, int64_t drop)
+{
+	struct weir_tally *tally;
+
+	if (!breaker)
+		return;
+	tally = weir_window_slot(breaker->window, now_ns);
+	tally->total += raise_count(&tally->success, success);
+	tally->total += raise_count(&tally->failure, failure);
+	tally->total += raise_count(&tally->drop, drop);
 }

@@ -8,6 +8,7 @@
 #include "weir/window.h"
 
 #define CPU_MAX 1000
+#define BUCKET_MAX (1LL << 40)
 
 struct weir_shedder {
 	struct weir_shed shed;
@@ -175,4 +176,40 @@ bool weir_ticket_pass(struct weir_ticket *ticket, int64_t now_ns)
 bool weir_ticket_fail(struct weir_ticket *ticket)
 {
 	return land(ticket) != NULL;
+}
+
+static int64_t count_of(int64_t value)
+{
+	return value > 0 ? value : 0;
+}
+
+void weir_shedder_record(struct weir_shedder *shedder, int64_t now_ns,
+			 const struct weir_shedder_calls *calls)
+{
+	struct weir_total *total;
+	double keep;
+	int64_t room;
+
+	if (!shedder || !calls)
+		return;
+	total = weir_window_slot(shedder->window, now_ns);
+	room = total->count < BUCKET_MAX ? BUCKET_MAX - total->count : 0;
+	total->count += count_of(calls->passes) > room ? room : count_of(calls->passes);
+	total->sum = weir_span_sum((uint64_t)total->sum, (uint64_t)count_of(calls->response_ns));
+	shedder->flying = count_of(calls->flying);
+	keep = pow(shedder->shed.beta,
+		   (double)count_of(calls->passes) + (double)count_of(calls->failures));
+	shedder->average = shedder->average * keep + (double)shedder->flying * (1 - keep);
+	if (calls->refusals > 0)
+		shedder->shedding = true;
+}
+
+bool weir_shedder_hot(struct weir_shedder *shedder, int64_t now_ns, int32_t cpu)
+{
+	return shedder && hot(shedder, now_ns, cpu);
+}
+
+double weir_shedder_average(const struct weir_shedder *shedder)
+{
+	return shedder ? shedder->average : 0;
 }
