@@ -14,13 +14,25 @@
 
 #define WEIR_RESPONSE_SLOTS 160
 
+/* The number of the highest bit set. clang 14 does not end on __builtin_clzll for BPF. */
+static inline uint32_t weir_highest_bit(uint64_t n)
+{
+	uint32_t bit = n >> 32 ? 32 : 0;
+
+	bit += n >> (bit + 16) ? 16 : 0;
+	bit += n >> (bit + 8) ? 8 : 0;
+	bit += n >> (bit + 4) ? 4 : 0;
+	bit += n >> (bit + 2) ? 2 : 0;
+	return bit + (n >> (bit + 1) ? 1 : 0);
+}
+
 static inline uint32_t weir_response_slot(uint64_t ns)
 {
 	uint32_t high, slot;
 
 	if (ns < 4)
 		return (uint32_t)ns;
-	high = 63 - (uint32_t)__builtin_clzll(ns);
+	high = weir_highest_bit(ns);
 	slot = ((high - 1) << 2) + ((uint32_t)(ns >> (high - 2)) & 3);
 	return slot < WEIR_RESPONSE_SLOTS ? slot : WEIR_RESPONSE_SLOTS - 1;
 }

@@ -3,6 +3,8 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "connections.skel.h"
 
 #define PIN "weir_watch_sockets"
+static const char *const PIN_PAYLOAD[] = { "weir_watch_in", "weir_watch_out" };
 
 /* Between the two looks at a drift: far more than an event takes from one count to the other. */
 #define LOOKS_APART_NS 2000000L
@@ -22,6 +25,7 @@ struct weir_connections {
 	struct connections_bpf *programs;
 	struct bpf_link *events;
 	struct bpf_link *walk;
+	struct bpf_link *payload[2]; /* in, out */
 	struct weir_generation *generation;
 	uint64_t *listening; /* bitmap of ports */
 	size_t listening_bytes;
@@ -71,14 +75,24 @@ static int map_listening(struct weir_connections *connections, struct weir_error
 	return 0;
 }
 
-/* The new link first, then away with the old one: both see an event once more, which is once. */
-static int attach(struct weir_connections *connections, const struct weir_load *load,
-		  struct weir_error *err)
+/* Replaces the link that was pinned so. */
+static int pin(struct bpf_link *link, const struct weir_load *load, const char *name,
+	       struct weir_error *err)
 {
 	char path[WEIR_PINS_SIZE + 64];
 	int code;
 
-	snprintf(path, sizeof(path), "%s/" PIN, load->pins);
+	snprintf(path, sizeof(path), "%s/%s", load->pins, name);
+	if (unlink(path) && errno != ENOENT)
+		return weir_error_set(err, -errno, "can't replace %s: %s", path, strerror(errno));
+	code = bpf_link__pin(link, path);
+	return code ? weir_error_set(err, code, "can't pin %s: %s", path, strerror(-code)) : 0;
+}
+
+/* The new link first, then away with the old one: both see an event once more, which is once. */
+static int attach(struct weir_connections *connections, const struct weir_load *load,
+		  struct weir_error *err)
+{
 	connections->events = bpf_program__attach(connections->programs->progs.weir_sock_state);
 	if (!connections->events)
 		return weir_error_set(err, -errno, "can't watch the states of sockets: %s",
@@ -87,10 +101,55 @@ static int attach(struct weir_connections *connections, const struct weir_load *
 						     NULL);
 	if (!connections->walk)
 		return weir_error_set(err, -errno, "can't walk over sockets: %s", strerror(errno));
-	if (unlink(path) && errno != ENOENT)
-		return weir_error_set(err, -errno, "can't replace %s: %s", path, strerror(errno));
-	code = bpf_link__pin(connections->events, path);
-	return code ? weir_error_set(err, code, "can't pin %s: %s", path, strerror(-code)) : 0;
+	return pin(connections->events, load, PIN, err);
+}
+
+/* The cgroup v2 tree: a file descriptor, or -errno. */
+static int open_cgroup(struct weir_error *err)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "r");
+	struct mntent *mount;
+	int fd = -ENOENT;
+
+	while (mounts && (mount = getmntent(mounts))) {
+		if (strcmp(mount->mnt_type, "cgroup2"))
+			continue;
+		fd = open(mount->mnt_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+		break;
+	}
+	if (mounts)
+		endmntent(mounts);
+	return fd >= 0 ? fd :
+			 weir_error_set(err, fd,
+					"services need a cgroup v2 tree to see their traffic: none "
+					"can be opened (%s): `mount -t cgroup2 none FOLDER`",
+					strerror(-fd));
+}
+
+int weir_connections_watch_payload(struct weir_connections *connections,
+				   const struct weir_load *load, struct weir_error *err)
+{
+	struct bpf_program *const programs[] = { connections->programs->progs.weir_payload_in,
+						 connections->programs->progs.weir_payload_out };
+	int cgroup, code = 0;
+
+	if (connections->payload[1])
+		return 0;
+	cgroup = open_cgroup(err);
+	if (cgroup < 0)
+		return cgroup;
+	for (int i = 0; i < 2 && !code; i++) {
+		connections->payload[i] = bpf_program__attach_cgroup(programs[i], cgroup);
+		if (!connections->payload[i])
+			code = weir_error_set(err, -errno,
+					      "can't watch the traffic of services: %s",
+					      strerror(errno));
+		else
+			code = pin(connections->payload[i], load, PIN_PAYLOAD[i], err);
+	}
+	close(cgroup);
+	return code;
 }
 
 static int note_namespace(struct weir_connections *connections, struct weir_error *err)
@@ -133,6 +192,8 @@ void weir_connections_close(struct weir_connections *connections)
 {
 	if (!connections)
 		return;
+	bpf_link__destroy(connections->payload[0]);
+	bpf_link__destroy(connections->payload[1]);
 	bpf_link__destroy(connections->walk);
 	bpf_link__destroy(connections->events);
 	if (connections->listening)

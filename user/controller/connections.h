@@ -23,6 +23,13 @@ int weir_connections_open(struct weir_connections **connections, const struct we
 /* NULL is fine. The programs stay attached as long as their pin is there. */
 void weir_connections_close(struct weir_connections *connections);
 
+/*
+ * Watches the payload of services' connections too, for their exchanges, at the root of the
+ * cgroup v2 tree as this process sees it: sockets of processes outside it are not seen. Once.
+ */
+int weir_connections_watch_payload(struct weir_connections *connections,
+				   const struct weir_load *load, struct weir_error *err);
+
 struct weir_recounted {
 	uint64_t adopted; /* gates entered by connections that were open before they mattered */
 	uint64_t healed;  /* places that were held by nobody, or by somebody uncounted */

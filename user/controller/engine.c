@@ -130,6 +130,20 @@ static void recount(struct weir_engine *engine)
 				(unsigned long long)recounted.healed);
 }
 
+/* The programs that watch sockets, as soon as the policy needs them, and its services. */
+static int watch(struct weir_engine *engine, const struct weir_policy *policy,
+		 const struct weir_compiled *compiled, struct weir_error *err)
+{
+	int code = 0;
+
+	if (!engine->connections && (compiled->head.gates || compiled->head.services))
+		code = weir_connections_open(&engine->connections, &engine->load,
+					     &engine->generation, err);
+	if (!code && compiled->head.services)
+		code = weir_connections_watch_payload(engine->connections, &engine->load, err);
+	return code ? code : weir_exchanges_apply(&engine->exchanges, policy, err);
+}
+
 /* The new policy into force, and the interfaces it names: all of it or, on an error, nothing. */
 static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool need_interface,
 		   struct weir_error *err)
@@ -142,9 +156,8 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 		code = compile(engine, policy, &plan, &compiled, err);
 	if (!code)
 		code = weir_load_publish(&engine->load, err);
-	if (!code && compiled->head.gates && !engine->connections)
-		code = weir_connections_open(&engine->connections, &engine->load,
-					     &engine->generation, err);
+	if (!code)
+		code = watch(engine, policy, compiled, err);
 	if (code)
 		goto out;
 	code = weir_held_take(engine, &plan, hooks_of(compiled), err);
@@ -205,7 +218,9 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 			weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj, ".data.board")),
 	};
 	engine->tc = (struct weir_tc){ .load = &engine->load, .board_id = engine->xdp.board_id };
-	return weir_generation_open(&engine->generation, &engine->dataplane, err);
+	code = weir_exchanges_open(&engine->exchanges, &engine->load, err);
+	return code ? code :
+		      weir_generation_open(&engine->generation, &engine->dataplane, err);
 }
 
 /* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
@@ -214,6 +229,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	if (engine->netlink_fd >= 0)
 		close(engine->netlink_fd);
 	weir_connections_close(engine->connections);
+	weir_exchanges_close(&engine->exchanges);
 	weir_xdp_close(&engine->xdp);
 	weir_programs_forget();
 	weir_tc_close(&engine->tc);

@@ -4,6 +4,7 @@
 
 #include "controller/attach.h"
 #include "controller/connections.h"
+#include "controller/exchanges.h"
 #include "controller/engine.h"
 #include "controller/generation.h"
 #include "controller/load.h"
@@ -28,7 +29,8 @@ struct weir_engine {
 	struct weir_tc tc;
 	uint32_t hooks; /* that limits use: 1 << enum weir_hook */
 	struct weir_held held;
-	struct weir_connections *connections; /* NULL until a policy has a gate */
+	struct weir_connections *connections; /* NULL until a policy has a gate or a service */
+	struct weir_exchanges_map exchanges;
 	int netlink_fd;
 	unsigned int ticks;
 	unsigned int since_recount; /* ticks */
