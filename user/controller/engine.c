@@ -37,12 +37,14 @@ void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 uint64_t weir_engine_features(void)
 {
 #define CAN(feature) WEIR_FEATURE_BIT(WEIR_FEATURE_##feature)
-	return CAN(BUCKET) | CAN(BYTES) | CAN(GATE) | CAN(GATE_RESET) | CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
+	return CAN(BUCKET) | CAN(BYTES) | CAN(GATE) | CAN(GATE_RESET) |
+	       CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
 	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
 	       CAN(MONITOR) | CAN(MANY_LIMITS) | CAN(HOOK_TC_INGRESS) | CAN(HOOK_TC_EGRESS) |
-	       CAN(SERVICES) | CAN(GOVERNOR) | CAN(REPORT);
+	       CAN(SERVICES) | CAN(EXCHANGES) | CAN(BREAKER) | CAN(SHEDDER) | CAN(GOVERNOR) |
+	       CAN(REPORT);
 #undef CAN
 }
 
@@ -432,6 +434,37 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 		code = weir_pins_remove(pins);
 	close(lock);
 	return code;
+}
+
+/* ---- services ---- */
+
+static int place_of(const struct weir_engine *engine, size_t service)
+{
+	if (service >= engine->policy->service_count)
+		return -ENOENT;
+	return weir_exchanges_find(&engine->exchanges, engine->policy->services[service].name);
+}
+
+int weir_engine_service_read(const struct weir_engine *engine, size_t service, uint64_t now_ns,
+			     struct weir_service_counts *counts)
+{
+	int place = place_of(engine, service);
+
+	if (place < 0)
+		return place;
+	weir_exchanges_read(&engine->exchanges, place, now_ns, counts);
+	return 0;
+}
+
+int weir_engine_service_steer(struct weir_engine *engine, size_t service, uint64_t now_ns,
+			      const struct weir_service_output *output)
+{
+	int place = place_of(engine, service);
+
+	if (place < 0)
+		return place;
+	weir_exchanges_steer(&engine->exchanges, place, now_ns, output);
+	return 0;
 }
 
 /* ---- views ---- */
