@@ -154,6 +154,7 @@ static __always_inline int weir_take_now(struct weir_context *context,
 	struct weir_words at;
 	struct weir_set *set;
 	uint64_t seen = 0;
+	uint32_t way;
 	int answer;
 
 	if (!first || !second)
@@ -161,10 +162,11 @@ static __always_inline int weir_take_now(struct weir_context *context,
 	set = weir_place_find(charge, first, second);
 	if (!set)
 		return WEIR_NOWHERE;
-	at.state = &set->state[charge->way & (WEIR_WAYS - 1)];
-	at.counts = &set->counts[charge->way & (WEIR_WAYS - 1)];
+	way = weir_way_index(charge->way);
+	at.state = &set->state[way];
+	at.counts = &set->counts[way];
 	at.read = weir_once(*at.state);
-	if (at.read == WEIR_STATE_BUSY || !weir_set_holds(set, charge->way, charge->tag))
+	if (at.read == WEIR_STATE_BUSY || !weir_set_holds(set, way, charge->tag))
 		return WEIR_AGAIN;
 	answer = weir_limiter_at(&at, context, limit, &seen);
 	if (answer == WEIR_ADMITTED && charge->mode == WEIR_TAKE &&
@@ -353,7 +355,8 @@ static __always_inline void weir_charge_prepare(struct weir_context *context,
 	slot = weir_front_at(context, charge->tag);
 	if (slot)
 		(void)weir_once(slot->tag);
-	if (limit->own_sets)
+	/* Of one key for all the line is here, or another CPU's, whom a lease leaves alone. */
+	if (limit->own_sets || !limit->key)
 		return;
 	set = bpf_map_lookup_elem(&weir_ledger, &charge->first);
 	if (set)

@@ -44,6 +44,7 @@ struct weir_context {
 	uint32_t hook;	     /* enum weir_hook */
 	uint32_t refused_by; /* slot of the limit that decided */
 	uint32_t mode;	     /* enum weir_mode, of a walk over several limits */
+	uint32_t lists;	     /* enum weir_list_bit: that are to be asked */
 	uint32_t would;	     /* 1: refused by a limit in monitor mode, so it passes */
 	uint32_t reset;	     /* not 0: refused by a gate that says so with a RST */
 	uint32_t reserved;
@@ -61,8 +62,16 @@ static __always_inline struct weir_cpu *weir_cpu_at(uint32_t cpu)
 	return bpf_map_lookup_elem(&weir_cpus, &cpu);
 }
 
+/*
+ * A value that clang knows nothing about from here on: it can't make a 32-bit OR of an addition
+ * of disjoint bits, after which the verifier of 6.1 knows nothing about it either.
+ */
+#define weir_opaque(value) asm volatile("" : "+r"(value))
+
 static __always_inline struct weir_limit *weir_limit_at(uint32_t generation, uint32_t index)
 {
-	return &weir_board.limits[(generation & 1) * WEIR_LIMITS_MAX +
-				  (index & (WEIR_LIMITS_MAX - 1))];
+	uint32_t at = index & (WEIR_LIMITS_MAX - 1);
+
+	weir_opaque(at);
+	return &weir_board.limits[at + (generation & 1) * WEIR_LIMITS_MAX];
 }

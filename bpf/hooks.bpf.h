@@ -30,9 +30,11 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 	if (!cpu)
 		return XDP_PASS;
 	plain = weir_plain_verdict(ctx, cpu, number);
-	if (plain != WEIR_PLAIN_NOT)
+	if (plain < WEIR_PLAIN_NOT)
 		return plain == WEIR_PLAIN_PASSED ? XDP_PASS : XDP_DROP;
 	context = weir_context_open(cpu, number, WEIR_HOOK_XDP, ctx->ingress_ifindex);
+	if (plain == WEIR_PLAIN_UNLISTED)
+		context->lists = 0;
 	parsed = weir_parse_xdp(ctx, context);
 	frame_bytes = weir_find_interface(context);
 	if (frame_bytes) {
@@ -73,23 +75,27 @@ static __always_inline void weir_count_skb(struct weir_packet *packet, uint32_t 
 		packet->bytes += packet->packets * WEIR_TAG_BYTES;
 }
 
-__noinline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)
+/* What lies in one piece, with a tag that the skb knows of and the frame doesn't. */
+__noinline int weir_parse_linear(struct __sk_buff *ctx, struct weir_context *context)
 {
 	uint16_t vlan = ctx->vlan_present ? ctx->vlan_tci & 0x0fff : WEIR_NO_VLAN;
-	uint32_t linear = ctx->data_end - ctx->data;
-	struct weir_packet *packet;
-	int parsed;
 
 	if (!context)
 		return WEIR_MALFORMED;
-	packet = &context->packet;
-	parsed = weir_packet_parse(packet, (void *)(long)ctx->data, (void *)(long)ctx->data_end, vlan);
-	if (linear < ctx->len && linear < WEIR_PULL_BYTES && !weir_upper_is_read(packet)) {
+	return weir_packet_parse(&context->packet, (void *)(long)ctx->data,
+				 (void *)(long)ctx->data_end, vlan);
+}
+
+static __always_inline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)
+{
+	uint32_t linear = ctx->data_end - ctx->data;
+	int parsed = weir_parse_linear(ctx, context);
+
+	if (linear < ctx->len && linear < WEIR_PULL_BYTES && !weir_upper_is_read(&context->packet)) {
 		bpf_skb_pull_data(ctx, ctx->len < WEIR_PULL_BYTES ? ctx->len : WEIR_PULL_BYTES);
-		parsed = weir_packet_parse(packet, (void *)(long)ctx->data,
-					   (void *)(long)ctx->data_end, vlan);
+		parsed = weir_parse_linear(ctx, context);
 	}
-	weir_count_skb(packet, ctx->len, ctx->gso_segs, ctx->gso_size, vlan != WEIR_NO_VLAN);
+	weir_count_skb(&context->packet, ctx->len, ctx->gso_segs, ctx->gso_size, ctx->vlan_present);
 	return parsed;
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "clock.bpf.h"
 #include "context.bpf.h"
 
 struct weir_list4_key {
@@ -32,31 +33,51 @@ WEIR_LIST(weir_allow6, struct weir_list6_key);
 WEIR_LIST(weir_deny4, struct weir_list4_key);
 WEIR_LIST(weir_deny6, struct weir_list6_key);
 
-static __always_inline bool weir_list_has(const struct weir_packet *packet, void *list4,
-					  void *list6, uint64_t now_ns)
-{
-	struct weir_list4_key key4 = { .length = 32, .address = packet->source[0] };
-	struct weir_list6_key key6 = { .length = 128 };
-	const uint64_t *expires;
+/*
+ * User space's own, no program looks at it: the entries that were added live, with their own
+ * expiry, so that a controller that starts anew knows them. `table`: enum weir_trie.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4 * WEIR_LIST_MAX);
+	__type(key, struct weir_prefix_key);
+	__type(value, uint64_t);
+} weir_live SEC(".maps");
 
-	if (packet->family == 4) {
-		expires = bpf_map_lookup_elem(list4, &key4);
-	} else {
-		__builtin_memcpy(key6.address, packet->source, sizeof(key6.address));
-		expires = bpf_map_lookup_elem(list6, &key6);
-	}
-	return expires && (*expires == WEIR_LIST_FOREVER || now_ns < *expires);
+/* Few entries expire: the clock is read for those only. */
+static __always_inline bool weir_entry_holds(const uint64_t *expires)
+{
+	return expires && (*expires == WEIR_LIST_FOREVER || weir_now_ns() < *expires);
+}
+
+static __always_inline bool weir_list4_has(void *list, uint32_t address)
+{
+	struct weir_list4_key key = { .length = 32, .address = address };
+
+	return weir_entry_holds(bpf_map_lookup_elem(list, &key));
+}
+
+static __always_inline bool weir_list_has(const struct weir_packet *packet, void *list4,
+					  void *list6)
+{
+	struct weir_list6_key key = { .length = 128 };
+
+	if (packet->family == 4)
+		return weir_list4_has(list4, packet->source[0]);
+	__builtin_memcpy(key.address, packet->source, sizeof(key.address));
+	return weir_entry_holds(bpf_map_lookup_elem(list6, &key));
 }
 
 /* Out of line: most hosts list nobody. */
-__noinline int weir_is_allowed(const struct weir_packet *packet, uint64_t now_ns)
+__noinline int weir_is_allowed(const struct weir_packet *packet)
 {
-	return packet && weir_list_has(packet, &weir_allow4, &weir_allow6, now_ns);
+	return packet && weir_list_has(packet, &weir_allow4, &weir_allow6);
 }
 
-__noinline int weir_is_denied(const struct weir_packet *packet, uint64_t now_ns)
+__noinline int weir_is_denied(const struct weir_packet *packet)
 {
-	return packet && weir_list_has(packet, &weir_deny4, &weir_deny6, now_ns);
+	return packet && weir_list_has(packet, &weir_deny4, &weir_deny6);
 }
 
 static __always_inline bool weir_lists_used(const struct weir_packet *packet, uint32_t used,

@@ -237,16 +237,15 @@ static __always_inline int weir_limits_pass(struct weir_cpu *cpu, struct weir_co
 static __always_inline enum weir_path weir_listed(struct weir_context *context)
 {
 	const struct weir_packet *packet = &context->packet;
-	uint32_t used = weir_board.lists_live.used;
+	uint32_t used = context->lists;
 
 	if (!used)
 		return WEIR_PATH_LIMITS;
-	context->now_ns = weir_now_ns();
 	if (weir_lists_used(packet, used, WEIR_LIST_ALLOW4, WEIR_LIST_ALLOW6) &&
-	    weir_is_allowed(packet, context->now_ns))
+	    weir_is_allowed(packet))
 		return WEIR_PATH_ALLOWED;
 	if (weir_lists_used(packet, used, WEIR_LIST_DENY4, WEIR_LIST_DENY6) &&
-	    weir_is_denied(packet, context->now_ns))
+	    weir_is_denied(packet))
 		return WEIR_PATH_DENIED;
 	return WEIR_PATH_LIMITS;
 }
@@ -283,6 +282,7 @@ static __always_inline struct weir_context *weir_context_open(struct weir_cpu *c
 	struct weir_context *context = (struct weir_context *)cpu->scratch;
 
 	context->now_ns = 0;
+	context->lists = weir_board.lists_live.used;
 	context->cpu = number;
 	context->hook = hook;
 	context->ifindex = ifindex;
@@ -302,6 +302,7 @@ static __always_inline int weir_process(struct weir_cpu *cpu, struct weir_contex
 	weir_count_path(cpu, context, path);
 	if (path != WEIR_PATH_REFUSED && path != WEIR_PATH_DENIED && !context->would)
 		return 1;
+	weir_read_clock(context);
 	weir_event_refused(cpu, context, weir_board.policy[context->generation & 1].sample_ns);
 	return path != WEIR_PATH_REFUSED && path != WEIR_PATH_DENIED;
 }

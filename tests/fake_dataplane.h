@@ -14,7 +14,7 @@
 static inline void fake_dataplane_make(struct weir_dataplane *fake, uint32_t sets,
 				       uint32_t front_slots)
 {
-	*fake = (struct weir_dataplane){ .prefixes_fd = -1, .events_fd = -1 };
+	weir_dataplane_init(fake);
 	fake->shape =
 		(struct weir_shape){ .sets = sets, .front_slots = front_slots, .cpus = FAKE_CPUS };
 	for (int i = 0; i < WEIR_KEY_WORDS; i++)

@@ -27,17 +27,17 @@ struct sim_request {
 
 struct sim {
 	/* the world: change it between runs */
-	double load;		  /* arrivals a second */
+	double load; /* arrivals a second */
 	int workers;
-	int64_t work_ns;	  /* mean of an exchange's work, exponential */
-	bool steady_work;	  /* not exponential: each the same */
-	int64_t deadline_ns;	  /* clients give up then; 0: never */
-	double failing;		  /* share of attempts that fail at once */
-	double wall;		  /* attempts a second that the target takes; above fail. 0: none */
-	bool limited;		  /* the governor's limit is in front */
-	double limit;		  /* arrivals a second let through */
-	bool dead_ticks;	  /* no ticks: the outputs stay */
-	double late;		  /* ticks come late by up to this share of their width */
+	int64_t work_ns;     /* mean of an exchange's work, exponential */
+	bool steady_work;    /* not exponential: each the same */
+	int64_t deadline_ns; /* clients give up then; 0: never */
+	double failing;	     /* share of attempts that fail at once */
+	double wall;	     /* attempts a second that the target takes; above fail. 0: none */
+	bool limited;	     /* the governor's limit is in front */
+	double limit;	     /* arrivals a second let through */
+	bool dead_ticks;     /* no ticks: the outputs stay */
+	double late;	     /* ticks come late by up to this share of their width */
 
 	uint64_t seed;
 	int64_t now_ns, tick_at_ns, probed_ns;
@@ -249,9 +249,8 @@ static inline void sim_tick(struct sim *sim)
 	if (!sim->fixed_cpu)
 		sim->cpu = weir_cpu_meter_add(&sim->meter, sim->now_ns, sim->cpu_times);
 	weir_service_tick(sim->service, sim->now_ns, &sim->counts, sim->cpu);
-	sim->tick_at_ns =
-		sim->now_ns + width_ns +
-		(int64_t)(sim->late * random_unit(&sim->seed) * (double)width_ns);
+	sim->tick_at_ns = sim->now_ns + width_ns +
+			  (int64_t)(sim->late * random_unit(&sim->seed) * (double)width_ns);
 }
 
 static inline void sim_step(struct sim *sim)

@@ -14,7 +14,7 @@
  * to the outside. A state whose `end` is not after now is as good as a fresh one.
  *
  * Thread use: the state is plain memory, two words; one writer at a time (the kernel side
- * holds the set's spin lock).
+ * works on them by compare-and-swap: place.h).
  */
 #pragma once
 

@@ -48,10 +48,12 @@ static inline uint16_t weir_passed_revision(uint64_t word)
 
 /*
  * What `ticks` of tokens at one cost are at another, rounded down; `most` if they are more. The
- * costs are mantissa * 2^exponent.
+ * costs are mantissa * 2^exponent. In line whatever the compiler thinks: BPF passes no more
+ * than five arguments.
  */
-static inline uint64_t weir_ticks_convert(uint64_t ticks, uint32_t mantissa, int exponent,
-					  uint32_t to_mantissa, int to_exponent, uint64_t most)
+static inline __attribute__((always_inline)) uint64_t
+weir_ticks_convert(uint64_t ticks, uint32_t mantissa, int exponent, uint32_t to_mantissa,
+		   int to_exponent, uint64_t most)
 {
 	uint64_t high = ticks >> 32, low = ticks & 0xffffffff, rest, result;
 	int shift = to_exponent - exponent;

@@ -18,7 +18,8 @@
  * for expiry, which is of the window at the time of the event: after a window was lengthened,
  * a state may count as empty before it is.
  *
- * Thread use: one writer at a time (the kernel side holds the set's spin lock).
+ * Thread use: one writer at a time (the kernel side works on the same words by compare-and-swap:
+ * place.h).
  */
 #pragma once
 

@@ -6,6 +6,7 @@
  *	bench_drop	nothing else
  *	bench_parse	Ethernet, IPv4, UDP by the book, then drop
  *	bench_clock	the same and a read of the clock
+ *	bench_list	parse and a look-up in weir's own allow list
  *	bench_textbook	the same and a limiter as everybody writes it: a GCRA in an LRU_HASH
  *	bench_weir	weir's own program, as bpf/weir.bpf.c has it
  */
@@ -88,6 +89,17 @@ int bench_clock(struct xdp_md *ctx)
 	if (!bench_parse_source(ctx, &source) || !source)
 		return XDP_PASS;
 	return bpf_ktime_get_ns() ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp")
+int bench_list(struct xdp_md *ctx)
+{
+	struct weir_list4_key key = { .length = 32 };
+
+	bench_next_source(ctx);
+	if (!bench_parse_source(ctx, &key.address))
+		return XDP_PASS;
+	return bpf_map_lookup_elem(&weir_allow4, &key) ? XDP_DROP : XDP_PASS;
 }
 
 static __always_inline bool bench_textbook_admits(uint32_t source, uint64_t now_ticks)

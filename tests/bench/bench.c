@@ -17,43 +17,16 @@
 
 #include <bpf/bpf.h>
 
-#include "bench.h"
-#include "controller/dataplane.h"
-#include "run.h"
-#include "sources.h"
+#include "suite.h"
 
-#include "bench.skel.h" /* uses their types */
-
-#define ROUNDS_MAX 99
 #define KEYS (2 * BENCH_SEQUENCE)
 #define QUICK_KEYS (64 * 1024)
 #define QUICK_REPEAT 2048
-#define SHARE_LEAST 0.99 /* of a row's packets get the verdict it is named for */
 
-enum fixture { DROP, PARSE, CLOCK, TEXTBOOK, WEIR, FIXTURES };
-/* Admitted first: what the textbook once refused, it refuses for a day. */
-enum verdict { ADMITTED, REFUSED, VERDICTS };
+static const char *const fixture_names[] = { "drop", "parse", "clock", "list", "textbook", "weir" };
+const char *const verdict_names[VERDICTS] = { "admitted", "refused" };
 
-static const char *const fixture_names[] = { "drop", "parse", "clock", "textbook", "weir" };
-static const char *const verdict_names[] = { "admitted", "refused" };
-
-struct options {
-	unsigned int rounds;
-	const char *rows; /* a comma-separated list, or NULL for all */
-	bool quick;
-};
-
-struct bench {
-	struct options options;
-	struct bench_bpf *skeleton;
-	struct weir_dataplane dataplane;
-	struct bench_cpus cpus;
-	int programs[FIXTURES];
-	/* medians in ns a packet, 0: not measured; the last index is CPUs - 1 */
-	double ns[BENCH_ROWS][VERDICTS][FIXTURES][BENCH_CPUS_AT_ONCE];
-};
-
-__attribute__((noreturn, format(printf, 2, 3))) static void die(int code, const char *format, ...)
+__attribute__((noreturn, format(printf, 2, 3))) void bench_die(int code, const char *format, ...)
 {
 	va_list args;
 
@@ -74,7 +47,7 @@ static void load(struct bench *bench)
 	int err;
 
 	if (!skeleton)
-		die(2, "can't open the programs: %s", strerror(errno));
+		bench_die(2, "can't open the programs: %s", strerror(errno));
 	bench->skeleton = skeleton;
 	err = weir_shape_draw(&shape, bench->options.quick ? QUICK_KEYS : KEYS);
 	if (!err)
@@ -86,10 +59,11 @@ static void load(struct bench *bench)
 	if (!err)
 		err = weir_dataplane_map(&bench->dataplane, skeleton->obj);
 	if (err)
-		die(2, "can't load the programs: %s (root?)", strerror(-err));
+		bench_die(2, "can't load the programs: %s (root?)", strerror(-err));
 	bench->programs[DROP] = bpf_program__fd(skeleton->progs.bench_drop);
 	bench->programs[PARSE] = bpf_program__fd(skeleton->progs.bench_parse);
 	bench->programs[CLOCK] = bpf_program__fd(skeleton->progs.bench_clock);
+	bench->programs[LIST] = bpf_program__fd(skeleton->progs.bench_list);
 	bench->programs[TEXTBOOK] = bpf_program__fd(skeleton->progs.bench_textbook);
 	bench->programs[WEIR] = bpf_program__fd(skeleton->progs.bench_weir);
 }
@@ -117,7 +91,7 @@ static void set_limit(struct bench *bench, enum verdict verdict)
 	double burst = verdict == REFUSED ? 1 : 1e6;
 
 	if (weir_bucket_conf_init(&limit.bucket, rate, burst, 1))
-		die(2, "the bucket refuses rate %g burst %g", rate, burst);
+		bench_die(2, "the bucket refuses rate %g burst %g", rate, burst);
 	bench->skeleton->bss->bench_conf = limit.bucket;
 	bench->dataplane.board->limits[0] = limit;
 	bench->dataplane.board->policy[0] = (struct weir_policy_head){
@@ -131,18 +105,18 @@ static void set_limit(struct bench *bench, enum verdict verdict)
 
 /* ---- measure ---- */
 
-struct counts {
-	uint64_t passed;
-	uint64_t refused;
-};
-
-static struct counts count(const struct bench *bench, enum fixture fixture)
+struct counts bench_count(const struct bench *bench, enum fixture fixture)
 {
-	struct weir_totals totals = weir_dataplane_totals(&bench->dataplane, 0);
+	struct weir_traffic traffic = weir_dataplane_traffic(&bench->dataplane, 0, WEIR_HOOK_XDP);
+	const uint64_t *frames = traffic.frames;
 	struct counts counts = { 0 };
 
 	if (fixture == WEIR)
-		return (struct counts){ totals.passed_packets, totals.refused_packets };
+		return (struct counts){
+			.passed = frames[WEIR_PATH_LIMITS] + frames[WEIR_PATH_ALLOWED],
+			.refused = frames[WEIR_PATH_REFUSED] + frames[WEIR_PATH_DENIED],
+			.other = frames[WEIR_PATH_UNMATCHED],
+		};
 	for (unsigned int i = 0; i < BENCH_CPUS; i++) {
 		counts.passed += bench->skeleton->bss->bench_totals[i].passed;
 		counts.refused += bench->skeleton->bss->bench_totals[i].refused;
@@ -150,27 +124,27 @@ static struct counts count(const struct bench *bench, enum fixture fixture)
 	return counts;
 }
 
-/* What share of the packets since `before` got the verdict; 1 where a fixture has no limit. */
-static double share_since(const struct bench *bench, enum fixture fixture, enum verdict verdict,
-			  struct counts before)
+double bench_share_since(const struct bench *bench, enum fixture fixture, enum verdict verdict,
+			 struct counts before)
 {
-	struct counts now = count(bench, fixture);
+	struct counts now = bench_count(bench, fixture);
 	double passed = (double)(now.passed - before.passed);
 	double refused = (double)(now.refused - before.refused);
+	double other = (double)(now.other - before.other);
 
 	if (fixture != TEXTBOOK && fixture != WEIR)
 		return 1;
-	return (verdict == REFUSED ? refused : passed) / (passed + refused);
+	return (verdict == REFUSED ? refused : passed) / (passed + refused + other);
 }
 
-static double measure_once(struct bench *bench, enum fixture fixture, unsigned int cpus)
+double bench_measure_once(struct bench *bench, enum fixture fixture, unsigned int cpus)
 {
 	double ns = 0;
 	int err = bench_run(bench->programs[fixture], &bench->cpus, cpus,
 			    bench->options.quick ? QUICK_REPEAT : BENCH_SEQUENCE, &ns);
 
 	if (err)
-		die(2, "%s: BPF_PROG_TEST_RUN: %s", fixture_names[fixture], strerror(-err));
+		bench_die(2, "%s: BPF_PROG_TEST_RUN: %s", fixture_names[fixture], strerror(-err));
 	return ns;
 }
 
@@ -179,6 +153,12 @@ static int compare(const void *a, const void *b)
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
+}
+
+double bench_median(double *samples, unsigned int count)
+{
+	qsort(samples, count, sizeof(*samples), compare);
+	return samples[count / 2];
 }
 
 struct samples {
@@ -207,13 +187,14 @@ static void warm_up(struct bench *bench, enum verdict verdict)
 	struct counts before;
 
 	for (enum fixture fixture = TEXTBOOK; fixture < FIXTURES; fixture++) {
-		measure_once(bench, fixture, 1);
-		before = count(bench, fixture);
-		measure_once(bench, fixture, 1);
+		bench_measure_once(bench, fixture, 1);
+		before = bench_count(bench, fixture);
+		bench_measure_once(bench, fixture, 1);
 		if (!bench->options.quick &&
-		    share_since(bench, fixture, verdict, before) < SHARE_LEAST)
-			die(2, "%s: fewer than %.0f%% of the packets are %s", fixture_names[fixture],
-			    SHARE_LEAST * 100, verdict_names[verdict]);
+		    bench_share_since(bench, fixture, verdict, before) < SHARE_LEAST)
+			bench_die(2, "%s: fewer than %.0f%% of the packets are %s",
+				  fixture_names[fixture], SHARE_LEAST * 100,
+				  verdict_names[verdict]);
 	}
 }
 
@@ -223,7 +204,7 @@ static void measure(struct bench *bench, enum bench_row row, enum verdict verdic
 	unsigned int rounds = bench->options.rounds;
 
 	if (bench_sources_fill(bench->skeleton->bss->bench_sequence, row))
-		die(2, "out of memory");
+		bench_die(2, "out of memory");
 	bench_cursors_spread(bench->skeleton->bss->bench_cursors, BENCH_CPUS);
 	set_limit(bench, verdict);
 	warm_up(bench, verdict);
@@ -231,14 +212,13 @@ static void measure(struct bench *bench, enum bench_row row, enum verdict verdic
 		bench_sources_shuffle(bench->skeleton->bss->bench_sequence);
 		for (unsigned int cpus = 1; cpus <= bench->cpus.count; cpus++)
 			for (enum fixture i = 0; i < FIXTURES; i++)
-				samples.ns[i][cpus - 1][round] = measure_once(bench, i, cpus);
+				samples.ns[i][cpus - 1][round] = bench_measure_once(bench, i, cpus);
 	}
 	for (unsigned int cpus = 1; cpus <= bench->cpus.count; cpus++) {
 		for (int i = 0; i < FIXTURES; i++) {
 			double *ns = samples.ns[i][cpus - 1];
 
-			qsort(ns, rounds, sizeof(*ns), compare);
-			bench->ns[row][verdict][i][cpus - 1] = ns[rounds / 2];
+			bench->ns[row][verdict][i][cpus - 1] = bench_median(ns, rounds);
 		}
 		print_row(bench, row, verdict, cpus, &samples);
 	}
@@ -246,8 +226,7 @@ static void measure(struct bench *bench, enum bench_row row, enum verdict verdic
 
 /* ---- bars ---- */
 
-/* NAN as a figure: its row was not measured. Returns whether the bar is missed. */
-static bool bar(const struct bench *bench, const char *name, double figure, double limit)
+bool bench_bar(const struct bench *bench, const char *name, double figure, double limit)
 {
 	bool reached = figure <= limit;
 
@@ -256,9 +235,9 @@ static bool bar(const struct bench *bench, const char *name, double figure, doub
 		return false;
 	}
 	printf("bar %s %.2f %.2f %s\n", name, figure, limit,
-	       bench->options.quick ? "unjudged" :
-	       reached		    ? "ok" :
-				      "short");
+	       bench->options.quick ? "unjudged"
+	       : reached	    ? "ok"
+				    : "short");
 	return !reached && !bench->options.quick;
 }
 
@@ -270,18 +249,19 @@ static int judge(const struct bench *bench)
 	int missed = 0;
 
 	if (weir_shape_draw(&shape, WEIR_KEYS_DEFAULT))
-		die(2, "can't draw a shape: %s", strerror(errno));
+		bench_die(2, "can't draw a shape: %s", strerror(errno));
 	/* What is not measured is 0, and 0 / 0 is not a number. */
-	missed += bar(bench, "hot-refused-over-parse-and-clock-ns",
-		      hot[WEIR][0] > 0 ? hot[WEIR][0] - hot[CLOCK][0] : 0.0 / 0.0, 15);
-	missed += bar(bench, "hot-refused-2-cpus-slowdown-to-drop",
-		      hot[WEIR][1] / hot[WEIR][0] / (hot[DROP][1] / hot[DROP][0]), 1.25);
-	missed += bar(bench, "1m-refused-to-textbook", million[WEIR][0] / million[TEXTBOOK][0],
-		      0.7);
-	missed += bar(bench, "1m-refused-to-textbook-2-cpus",
-		      million[WEIR][1] / million[TEXTBOOK][1], 0.7);
-	missed += bar(bench, "bytes-a-key",
-		      (double)weir_shape_bytes(&shape) / (shape.sets * WEIR_WAYS), 64);
+	missed += bench_bar(bench, "hot-refused-over-parse-and-clock-ns",
+			    hot[WEIR][0] > 0 ? hot[WEIR][0] - hot[CLOCK][0] : 0.0 / 0.0, 15);
+	missed += bench_bar(bench, "hot-refused-2-cpus-slowdown-to-drop",
+			    hot[WEIR][1] / hot[WEIR][0] / (hot[DROP][1] / hot[DROP][0]), 1.25);
+	missed += bench_bar(bench, "1m-refused-to-textbook",
+			    million[WEIR][0] / million[TEXTBOOK][0], 0.7);
+	missed += bench_bar(bench, "1m-refused-to-textbook-2-cpus",
+			    million[WEIR][1] / million[TEXTBOOK][1], 0.7);
+	missed += bench_scenes_judge(bench);
+	missed += bench_bar(bench, "bytes-a-key",
+			    (double)weir_shape_bytes(&shape) / (shape.sets * WEIR_WAYS), 64);
 	return missed ? 1 : 0;
 }
 
@@ -291,7 +271,7 @@ static void usage(FILE *out)
 {
 	fputs("usage: bench [--rounds N] [--rows NAME,...] [--quick]\n"
 	      "  --rounds N   rounds a row, 1 to 99 (default 7): the median counts\n"
-	      "  --rows LIST  of 1,1k,128k,1m,zipf (default: all)\n"
+	      "  --rows LIST  of 1,1k,128k,1m,zipf," SCENE_GROUPS " (default: all)\n"
 	      "  --quick      one round of few packets: shows that it runs, judges nothing\n",
 	      out);
 }
@@ -305,14 +285,16 @@ static void check_rows(const char *list)
 
 		while (row < BENCH_ROWS && strcmp(bench_rows[row].name, name))
 			row++;
-		if (row == BENCH_ROWS)
-			die(64, "--rows '%s': no row '%s': give some of 1,1k,128k,1m,zipf", list,
-			    name);
+		if (row == BENCH_ROWS && (!*name || !bench_row_wanted(SCENE_GROUPS, name)))
+			bench_die(64,
+				  "--rows '%s': no row '%s': give some of "
+				  "1,1k,128k,1m,zipf," SCENE_GROUPS,
+				  list, name);
 	}
 	free(copy);
 }
 
-static bool row_wanted(const char *list, const char *name)
+bool bench_row_wanted(const char *list, const char *name)
 {
 	size_t length = strlen(name);
 
@@ -338,8 +320,8 @@ static struct options parse_options(int argc, char **argv)
 		case 'n':
 			options.rounds = (unsigned int)strtoul(optarg, &end, 10);
 			if (*end || !*optarg || options.rounds < 1 || options.rounds > ROUNDS_MAX)
-				die(64, "--rounds '%s': give a whole number from 1 to %d", optarg,
-				    ROUNDS_MAX);
+				bench_die(64, "--rounds '%s': give a whole number from 1 to %d",
+					  optarg, ROUNDS_MAX);
 			break;
 		case 'r':
 			check_rows(optarg);
@@ -355,7 +337,7 @@ static struct options parse_options(int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		die(64, "unknown '%s': see --help", argv[optind]);
+		bench_die(64, "unknown '%s': see --help", argv[optind]);
 	return options;
 }
 
@@ -374,8 +356,9 @@ int main(int argc, char **argv)
 	     "weir least-most");
 	for (enum verdict verdict = 0; verdict < VERDICTS; verdict++)
 		for (enum bench_row row = 0; row < BENCH_ROWS; row++)
-			if (row_wanted(bench.options.rows, bench_rows[row].name))
+			if (bench_row_wanted(bench.options.rows, bench_rows[row].name))
 				measure(&bench, row, verdict);
+	bench_scenes(&bench);
 	code = judge(&bench);
 	weir_dataplane_unmap(&bench.dataplane);
 	bench_bpf__destroy(bench.skeleton);

@@ -17,8 +17,7 @@ const struct bench_row_info bench_rows[BENCH_ROWS] = {
 	[BENCH_ROW_ZIPF] = { "zipf", 1 << 20 },
 };
 
-/* Neighbours in number are not neighbours in address; no two have the same. */
-static uint32_t address(uint32_t source)
+uint32_t bench_address(uint32_t source)
 {
 	return source * 2654435761U + 0x0a000001;
 }
@@ -33,7 +32,7 @@ static void fill_uniform(uint32_t *sequence, uint32_t sources, uint64_t *random)
 			uint32_t other = (uint32_t)random_below(random, i + 1);
 
 			part[i] = part[other];
-			part[other] = address(i);
+			part[other] = bench_address(i);
 		}
 	}
 }
@@ -58,7 +57,7 @@ static int fill_zipf(uint32_t *sequence, uint32_t sources, uint64_t *random)
 			else
 				low = middle + 1;
 		}
-		sequence[i] = address(low);
+		sequence[i] = bench_address(low);
 	}
 	free(up_to);
 	return 0;

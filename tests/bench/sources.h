@@ -20,6 +20,12 @@ extern const struct bench_row_info {
 	uint32_t sources; /* divides BENCH_SEQUENCE: each comes equally often, but for Zipf */
 } bench_rows[BENCH_ROWS];
 
+/*
+ * The address of a source, in network order. Neighbours in number are not neighbours in address;
+ * no two have the same.
+ */
+uint32_t bench_address(uint32_t source);
+
 /* Fills BENCH_SEQUENCE addresses, the same at each call. 0 or -ENOMEM. */
 int bench_sources_fill(uint32_t *sequence, enum bench_row row);
 

@@ -83,3 +83,17 @@ int drive_xdp(struct xdp_md *ctx)
 	verdict->refused += action == XDP_DROP;
 	return action;
 }
+
+volatile uint16_t drive_tags[2]; /* of the frames to come: outer, inner; 0: none */
+
+/* weir_ingress, behind a NIC that strips the outer VLAN tag: the skb knows it, the frame not. */
+SEC("tc")
+int drive_tagged(struct __sk_buff *ctx)
+{
+	if (drive_tags[1])
+		bpf_skb_vlan_push(ctx, bpf_htons(WEIR_ETH_VLAN), drive_tags[1]);
+	if (drive_tags[0])
+		bpf_skb_vlan_push(ctx, bpf_htons(drive_tags[1] ? WEIR_ETH_QINQ : WEIR_ETH_VLAN),
+				  drive_tags[0]);
+	return weir_tc_verdict(ctx, WEIR_HOOK_TC_INGRESS);
+}

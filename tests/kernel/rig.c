@@ -30,7 +30,7 @@ static void unmap_memory(void *at, struct bpf_map *map)
 	munmap(at, (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
 }
 
-static void open_driver(struct rig *rig, const struct weir_shape *shape)
+static void open_driver(struct rig *rig, const struct weir_shape *shape, bool tagged)
 {
 	rig->driver = drive_bpf__open();
 	if (!rig->driver || weir_dataplane_prepare(rig->driver->obj, shape))
@@ -38,9 +38,12 @@ static void open_driver(struct rig *rig, const struct weir_shape *shape)
 	bpf_map__set_max_entries(rig->driver->maps.drive_cpus, shape->cpus);
 	bpf_map__set_max_entries(rig->driver->maps.drive_verdicts, shape->cpus * DRIVE_SOURCES);
 	bpf_map__set_max_entries(rig->driver->maps.drive_log, shape->cpus * DRIVE_LOG);
+	bpf_program__set_autoload(rig->driver->progs.drive_xdp, !tagged);
+	bpf_program__set_autoload(rig->driver->progs.drive_tagged, tagged);
 	if (drive_bpf__load(rig->driver))
 		errx(2, "can't load the driver: %s (is this root?)", strerror(errno));
-	rig->program_fd = bpf_program__fd(rig->driver->progs.drive_xdp);
+	rig->program_fd = bpf_program__fd(tagged ? rig->driver->progs.drive_tagged :
+						   rig->driver->progs.drive_xdp);
 	rig->now_ns = &rig->driver->bss->weir_injected_now_ns;
 	rig->drive = map_memory(rig->driver->maps.drive_cpus);
 	rig->verdicts = map_memory(rig->driver->maps.drive_verdicts);
@@ -68,14 +71,20 @@ void rig_open(struct rig *rig, enum rig_program program, uint32_t keys)
 	*rig = (struct rig){ 0 };
 	if (err)
 		errx(2, "no shape for %u keys: %s", keys, strerror(-err));
-	if (program == RIG_DRIVE)
-		open_driver(rig, &shape);
+	if (program == RIG_DRIVE || program == RIG_TAGGED)
+		open_driver(rig, &shape, program == RIG_TAGGED);
 	else
 		open_weir(rig, &shape, program == RIG_HOOKS);
 	err = weir_dataplane_map(&rig->plane, object_of(rig));
 	if (err)
 		errx(2, "can't map the maps: %s", strerror(-err));
 	*rig->now_ns = RIG_START_NS;
+}
+
+void rig_tags(struct rig *rig, uint16_t outer, uint16_t inner)
+{
+	rig->driver->bss->drive_tags[0] = outer;
+	rig->driver->bss->drive_tags[1] = inner;
 }
 
 void rig_close(struct rig *rig)

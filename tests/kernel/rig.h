@@ -15,6 +15,7 @@
 enum rig_program {
 	RIG_WEIR,  /* weir_xdp: the frame as given */
 	RIG_HOOKS, /* the same, with weir_ingress and weir_egress beside: see rig_use */
+	RIG_TAGGED, /* drive_tagged: skbs with a VLAN tag in the metadata, see rig_tags */
 	RIG_DRIVE, /* drive_xdp: the frame from many sources, see drive.h */
 };
 
@@ -55,6 +56,9 @@ int rig_set(struct rig *rig, const struct rig_limit *limit);
 
 /* One frame, `repeat` times on this CPU: the last verdict (XDP_PASS, XDP_DROP) or -errno. */
 int rig_send(const struct rig *rig, const void *frame, uint32_t size, uint32_t repeat);
+
+/* RIG_TAGGED: the VLAN tags that the next frames arrive with; 0: none. */
+void rig_tags(struct rig *rig, uint16_t outer, uint16_t inner);
 
 /* `packets` by the driver on this CPU. 0 or -errno. */
 int rig_drive(struct rig *rig, uint64_t packets);

@@ -362,20 +362,12 @@ static void a_recount_disturbs_nobody(void)
 
 static void C3_who_is_allowed_takes_no_place(void)
 {
-	const struct {
-		uint32_t length;
-		uint8_t address[4];
-	} key = { 32, { 10, 9, 1, 3 } };
-	uint64_t forever = WEIR_LIST_FOREVER;
 	struct weir_recounted recounted;
 	struct weir_error err;
-	int fd;
 
 	CU_ASSERT_EQUAL_FATAL(
-		begin("  - {name: all, key: none, match: {proto: tcp}, gate: {limit: 3}}\n"), 0);
-	fd = bpf_map__fd(bpf_object__find_map_by_name(engine->load.skeleton->obj, "weir_allow4"));
-	CU_ASSERT_EQUAL(bpf_map_update_elem(fd, &key, &forever, BPF_ANY), 0);
-	weir_engine_dataplane(engine)->board->lists_live.used |= WEIR_LIST_ALLOW4;
+		begin("  - {name: all, key: none, match: {proto: tcp}, gate: {limit: 3}}\n"
+		      "lists: {allow: [10.9.1.3/32]}\n"), 0);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.3", "10.9.1.1", 10, 10), 10);
 	CU_ASSERT_EQUAL(inside(), 0);
 	CU_ASSERT_EQUAL(weir_connections_recount(engine->connections, &recounted, &err), 0);

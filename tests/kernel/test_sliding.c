@@ -297,7 +297,7 @@ static void d8_nobody_in_the_window_is_forgotten(void)
 /* ---- both CPUs at once ---- */
 
 #define STEP_NS 100
-#define BOTH_PACKETS 200000
+#define BOTH_PACKETS 60000
 
 /* The clock moves with every packet, and now and then a third thread makes it jump. */
 static void jump(struct rig *racing)

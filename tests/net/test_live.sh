@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # `weir set` in the middle of a flood: it has acted when the command returns, up and down, and
-# gives nobody more than one new burst, however often it is said.
+# refills nobody's bucket, however often it is said.
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317
 . "$(dirname "$0")/lib.sh"
@@ -27,12 +27,13 @@ set_and_look() {
 }
 
 # expect_rate NAME RATE [EXTRA]: what was admitted in `span` is what the rate grants to each
-# source, and at most EXTRA packets more.
+# source, and at most EXTRA packets more. On a busy machine a look's instant and its counts are up
+# to 30 ms apart, and the flood may stall for longer than the burst lasts.
 expect_rate() {
   expect_between "$1" $((admitted2 - admitted)) \
-    "$(awk -v r="$2" -v n="$sources" -v t="$span" 'BEGIN { print 0.98 * r * n * t - n }')" \
+    "$(awk -v r="$2" -v n="$sources" -v t="$span" 'BEGIN { print 0.93 * r * n * t - n }')" \
     "$(awk -v r="$2" -v n="$sources" -v t="$span" -v x="${3:-0}" \
-      'BEGIN { print 1.02 * r * n * t + n + x }')"
+      'BEGIN { print 1.02 * r * n * (t + 0.03) + n + x }')"
 }
 
 test_set_acts() {
@@ -42,7 +43,7 @@ test_set_acts() {
   set_and_look rate=1000pps
   expect_rate "before: 1000 pps a source" 1000
   set_and_look rate=500pps
-  expect_rate "down to 500 pps: no more than a burst at once" 500 $((sources * burst))
+  expect_rate "down to 500 pps: nobody is given anything" 500
   set_and_look rate=500pps
   expect_rate "the same again refills nothing" 500
   set_and_look rate=2000pps
@@ -52,11 +53,10 @@ test_set_acts() {
   set_and_look rate=unlimited
   expect_equal "unlimited: nobody refused 10 ms after the return" $((refused2 - refused)) 0
   set_and_look rate=500pps
-  expect_rate "from unlimited to 500 pps" 500 $((sources * burst))
+  # While nobody was charged, the buckets filled up.
+  expect_rate "from unlimited to 500 pps: at most the burst at once" 500 $((sources * burst))
   set_and_look rate=500pps burst=1000
-  expect_rate "a larger burst is had once" 500 $((sources * (1000 - burst)))
-  set_and_look rate=500pps burst=1000
-  expect_rate "and only once" 500
+  expect_rate "a larger burst fills by and by" 500
   stop flood
   weir set per-ip "burst=$burst" >/dev/null
 }
@@ -94,9 +94,8 @@ test_hammered() {
   hammer "up and down" 5 1000 '{"rate":"1000pps"}' '{"rate":"500pps"}'
 }
 
-# Growth of the burst waits while changes come thick and fast; then it is there.
-test_burst_is_back() {
-  check "after the changes, the whole burst" wait_for 5 has_whole_burst
+test_burst_is_whole() {
+  check "after all changes a new source has the whole burst" wait_for 5 has_whole_burst
 }
 
 has_whole_burst() {
@@ -115,5 +114,5 @@ start_weir
 test_set_acts
 test_hammered
 source_last=0
-test_burst_is_back
+test_burst_is_whole
 finish

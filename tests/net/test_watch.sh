@@ -86,7 +86,8 @@ test_json() {
     reload; do
     # shellcheck disable=SC2086 # a command and its arguments
     expect_equal "$command -j: one document, schema 1" \
-      "$(weir $command -j 2>/dev/null | jq -c 'if .version then 1 else .schema end' | paste -sd' ')" 1
+      "$(weir $command -j 2>/dev/null | jq -c 'if .version then 1 else .schema end' |
+        paste -sd' ')" 1
   done
 }
 

@@ -39,7 +39,7 @@ start_weir() {
 }
 
 weir_ready_or_ended() {
-  grep -q ^ready: "$LAB_DIR/weir.err" || ! kill -0 "${LAB_PID[weir]}" 2>/dev/null
+  grep -qs ^ready: "$LAB_DIR/weir.err" || ! kill -0 "${LAB_PID[weir]}" 2>/dev/null
 }
 
 # kill_weir: kill -9, and gone when this returns.

@@ -23,14 +23,25 @@ has_rows() {
   done
 }
 
+has_policies() {
+  local policy
+
+  for policy in limits-1 limits-16 limits-256 bucket sliding period allow-1k allow-1m deny-1k \
+    deny-1m aggregate; do
+    awk -v policy="$policy" '$2 == policy && $8 > 0 { found = 1 } END { exit !found }' "$out" ||
+      return 1
+  done
+}
+
 has_bars() {
-  [ "$(grep -cE '^bar [a-z0-9-]+ (-|-?[0-9.]+) [0-9.]+ un(judged|measured)$' "$out")" = 5 ]
+  [ "$(grep -cE '^bar [a-z0-9-]+ (-|-?[0-9.]+) [0-9.]+ un(judged|measured)$' "$out")" = 10 ]
 }
 
 need_root
 check "a quick run ends well" timeout 120 "$bench" --quick >"$out"
 grep -E '^(ok|FAIL)' "$out"
 check "it measures every row" has_rows
+check "it measures every policy" has_policies
 check "it names every bar and judges none" has_bars
 expect_exit "an unknown row" 64 "no row '2k': give some of 1,1k" "$bench" --rows 1,2k
 expect_exit "no rounds" 64 "--rounds '0': give a whole number from 1 to 99" "$bench" --rounds 0

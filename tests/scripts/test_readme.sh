@@ -4,8 +4,8 @@
 # a veth and /etc, /run and the bpffs are this test's own; its links lead somewhere;
 # its table has the commands there are.
 #
-# A ```sh block is runnable if the line before it is `<!-- runnable -->`, or `<!-- runnable: run -->`
-# if it is a controller, which runs on while the next blocks do.
+# A ```sh block is runnable if the line before it is `<!-- runnable -->`, or
+# `<!-- runnable: run -->` if it is a controller, which runs on while the next blocks do.
 
 # shellcheck source-path=SCRIPTDIR source=../net/lib.sh disable=SC2317
 . "$(dirname "$0")/../net/lib.sh"

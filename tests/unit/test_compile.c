@@ -160,6 +160,96 @@ static void keys_and_flags(void)
 	weir_compiled_free(compiled);
 }
 
+static void confs_of_the_other_kinds(void)
+{
+	struct weir_error err;
+	int code;
+	struct weir_compiled *compiled = compile_text(
+		"version: 1\nledger: {keys: 4096}\nlimits:\n"
+		"  - {name: s, key: destination, sliding: {quota: 100, window: 2s}}\n"
+		"  - {name: p, key: source+port, period: {quota: 7, period: 1h},"
+		" ban: {after: 100 refusals in 10s, for: 10m}}\n"
+		"  - {name: f, key: flow, keys: 5000, bucket: {rate: 1pps}}\n"
+		"  - {name: n, key: none, sliding: {quota: 4096, window: 1us}}\n"
+		"  - {name: g, key: source, gate: {limit: 50}, match: {proto: tcp}}\n"
+		"  - {name: u, key: source, gate: {limit: unlimited}, match: {proto: tcp}}\n",
+		&code, &err);
+	const struct weir_limit *limit = compiled->limits;
+
+	CU_ASSERT_EQUAL_FATAL(code, 0);
+	CU_ASSERT_EQUAL(limit[0].kind, WEIR_KIND_SLIDING);
+	CU_ASSERT_EQUAL(limit[0].key, WEIR_KEY_DESTINATION);
+	CU_ASSERT_EQUAL(limit[0].sliding.window, 32000000000ULL);
+	CU_ASSERT_EQUAL(limit[0].sliding.quota, 100);
+	CU_ASSERT_EQUAL(limit[0].sliding.capacity, 128);
+	CU_ASSERT_EQUAL(limit[0].own_sets, 512);
+	CU_ASSERT_EQUAL(limit[1].kind, WEIR_KIND_PERIOD);
+	CU_ASSERT_EQUAL(limit[1].key, WEIR_KEY_SOURCE | WEIR_KEY_SOURCE_PORT);
+	CU_ASSERT_EQUAL(limit[1].period.period, 57600000000000ULL);
+	CU_ASSERT_EQUAL(limit[1].period.quota, 7);
+	CU_ASSERT_EQUAL(limit[1].period.phase, 0);
+	CU_ASSERT_EQUAL(limit[1].period.align, 0);
+	CU_ASSERT_EQUAL(limit[1].ban_after, 100);
+	CU_ASSERT_EQUAL(limit[1].ban_window_ticks, 160000000000ULL);
+	CU_ASSERT_EQUAL(limit[1].ban_ticks, 9600000000000ULL);
+	CU_ASSERT_EQUAL(limit[1].own_sets, 0);
+	CU_ASSERT_EQUAL(limit[2].own_sets, 1024);
+	CU_ASSERT_EQUAL(limit[3].own_sets, 2);
+	CU_ASSERT_EQUAL(limit[3].sliding.capacity, 4096);
+	CU_ASSERT_EQUAL(limit[3].sliding.window, 16000);
+	CU_ASSERT_EQUAL(limit[4].gate.limit, 50);
+	CU_ASSERT_EQUAL(limit[5].flags, WEIR_LIMIT_UNLIMITED);
+	CU_ASSERT_STRING_EQUAL(compiled->labels[0].setting, "sliding quota 100 window 2s");
+	CU_ASSERT_STRING_EQUAL(compiled->labels[1].setting,
+			       "period quota 7 period 1h align false");
+	weir_compiled_free(compiled);
+}
+
+/* Every end of an aligned period is a multiple of it on the wall clock, midnight UTC for 1d. */
+static void aligned_periods_end_with_the_wall_clocks(void)
+{
+	static const uint64_t periods_ns[] = { 1000000, 3600000000000, 86400000000000,
+					       86400000000000 * 366 };
+	static const uint64_t aheads_ns[] = { 0, 1, 86399999999999, 1700000000123456789,
+					      4000000000000000000 };
+
+	for (size_t i = 0; i < sizeof(periods_ns) / sizeof(*periods_ns); i++) {
+		for (size_t j = 0; j < sizeof(aheads_ns) / sizeof(*aheads_ns); j++) {
+			uint64_t period = periods_ns[i] << WEIR_TICK_SHIFT;
+			struct weir_period_conf conf = {
+				.period = period,
+				.phase = weir_compile_phase(period, aheads_ns[j]),
+				.align = 1,
+			};
+			uint64_t end = weir_period_ending(&conf, 123456789012345ULL << 4);
+
+			CU_ASSERT(conf.phase < period);
+			CU_ASSERT_EQUAL(end & 15, 0);
+			CU_ASSERT_EQUAL(((end >> 4) + aheads_ns[j]) % periods_ns[i], 0);
+		}
+	}
+	CU_ASSERT_TRUE(weir_compile_phase_is_near(5, 57600000000000 - 5, 57600000000000));
+	CU_ASSERT_FALSE(weir_compile_phase_is_near(5, 20000000, 57600000000000));
+}
+
+/* 64 MiB of rings by default, at least 1024 keys, at most what the shared ledger has. */
+static void own_ledgers_are_of_a_sensible_size(void)
+{
+	struct weir_policy *policy =
+		load("version: 1\nlimits:\n"
+		     "  - {name: a, key: source, sliding: {quota: 16, window: 1s}}\n"
+		     "  - {name: b, key: source, sliding: {quota: 1000, window: 1s}}\n"
+		     "  - {name: c, key: source, sliding: {quota: 4096, window: 1s}}\n"
+		     "  - {name: d, key: flow, bucket: {rate: 1pps}}\n"
+		     "  - {name: e, key: source, bucket: {rate: 1pps}}\n"
+		     "  - {name: f, key: flow, keys: 1M, bucket: {rate: 1pps}}\n");
+	static const uint64_t keys[] = { 262144, 8192, 2048, 262144, 0, 1048576 };
+
+	for (size_t i = 0; i < policy->limit_count; i++)
+		CU_ASSERT_EQUAL(weir_policy_own_keys(policy, &policy->limits[i]), keys[i]);
+	weir_policy_free(policy);
+}
+
 /* ---- identity ---- */
 
 /* Labels go by slot, as they do in the map. */
@@ -213,6 +303,39 @@ static void A19_limits_keep_slot_and_salt(void)
 	weir_compiled_free(new);
 }
 
+/* The clock was read a little differently; then it was set. A ring of another size begins anew. */
+static void phases_and_rings_stay_while_they_can(void)
+{
+	static const char text[] =
+		"version: 1\nlimits:\n"
+		"  - {name: p, key: source, period: {quota: 7, period: 1h, align: true}}\n"
+		"  - {name: s, key: source, keys: 1024, sliding: {quota: 20, window: 1s}}\n";
+	static const char other[] =
+		"version: 1\nlimits:\n"
+		"  - {name: p, key: source, period: {quota: 8, period: 1h, align: true}}\n"
+		"  - {name: s, key: source, keys: 1024, sliding: {quota: 33, window: 1s}}\n";
+	struct weir_compiled *old, *same, *moved;
+	uint64_t before_ns = wall_ns;
+	struct weir_error err;
+	int code;
+
+	old = compile_text(text, &code, &err);
+	wall_ns += 900000;
+	same = next_of(old, text, &code, &err);
+	CU_ASSERT_EQUAL(memcmp(same->limits, old->limits, sizeof(old->limits)), 0);
+	wall_ns += 200000;
+	moved = next_of(same, other, &code, &err);
+	CU_ASSERT_NOT_EQUAL(moved->limits[0].period.phase, old->limits[0].period.phase);
+	CU_ASSERT_EQUAL(moved->limits[0].salt, old->limits[0].salt);
+	CU_ASSERT_EQUAL(moved->limits[0].revision, old->limits[0].revision + 1);
+	CU_ASSERT_NOT_EQUAL(moved->limits[1].salt, old->limits[1].salt);
+	CU_ASSERT_NOT_EQUAL(moved->limits[1].slot, old->limits[1].slot);
+	wall_ns = before_ns;
+	weir_compiled_free(old);
+	weir_compiled_free(same);
+	weir_compiled_free(moved);
+}
+
 static void too_many_old_and_new_limits_are_refused(void)
 {
 	struct text first = { 0 }, second = { 0 };
@@ -238,5 +361,7 @@ static void too_many_old_and_new_limits_are_refused(void)
 WEIR_TESTS("compile", TEST(a_dimension_that_no_limit_uses_is_left_out),
 	   TEST(too_many_kinds_of_ports_are_refused), TEST(bucket_conf_agrees_with_the_library),
 	   TEST(bucket_conf_is_exact), TEST(words_block_and_unlimited),
-	   TEST(too_long_a_burst_is_refused), TEST(keys_and_flags),
+	   TEST(too_long_a_burst_is_refused), TEST(keys_and_flags), TEST(confs_of_the_other_kinds),
+	   TEST(aligned_periods_end_with_the_wall_clocks),
+	   TEST(own_ledgers_are_of_a_sensible_size), TEST(phases_and_rings_stay_while_they_can),
 	   TEST(A19_limits_keep_slot_and_salt), TEST(too_many_old_and_new_limits_are_refused))

@@ -56,8 +56,8 @@ static void put_stat(int cpus, int busy, int seconds)
 	int length;
 
 	/* A tenth of what is idle is iowait; guest time is within user. */
-	length = snprintf(text, sizeof(text), "cpu  %lld 0 %lld %lld %lld 0 0 0 %lld 0\n",
-			  used / 2, used - used / 2, (all - used) * 9 / 10,
+	length = snprintf(text, sizeof(text), "cpu  %lld 0 %lld %lld %lld 0 0 0 %lld 0\n", used / 2,
+			  used - used / 2, (all - used) * 9 / 10,
 			  (all - used) - (all - used) * 9 / 10, used / 4);
 	for (int i = 0; i < cpus; i++)
 		length += snprintf(text + length, sizeof(text) - (size_t)length,
@@ -254,8 +254,10 @@ static void missing_files_are_not_known_until_they_come(void)
 
 static void parsers_refuse_what_they_do_not_know(void)
 {
-	static const char *const maxes[] = { "", "max", "100000", "0 100000", "100000 0",
-					     "-5 100000", "max 100000 x", "99999999999999999999 1" };
+	static const char *const maxes[] = {
+		"",	    "max",	 "100000",	 "0 100000",
+		"100000 0", "-5 100000", "max 100000 x", "99999999999999999999 1"
+	};
 	static const char *const lists[] = { "", "a", "3-", "3-1", "1,", "0-9999999", "1 2", "-1" };
 	struct weir_cpu_times times;
 	uint64_t value;
@@ -304,7 +306,7 @@ static void meter_smooths_and_survives_a_counter_that_goes_back(void)
 
 WEIR_TESTS("cpu", TEST(g3_host_is_the_same_with_any_number_of_cpus),
 	   TEST(g4_cgroup_v2_is_measured_by_its_quota), TEST(g4_cgroup_v1_is_measured_by_its_quota),
-	   TEST(g4_cgroup_v1_of_two_hierarchies),
-	   TEST(a_new_quota_is_seen), TEST(missing_files_are_not_known_until_they_come),
+	   TEST(g4_cgroup_v1_of_two_hierarchies), TEST(a_new_quota_is_seen),
+	   TEST(missing_files_are_not_known_until_they_come),
 	   TEST(parsers_refuse_what_they_do_not_know),
 	   TEST(meter_smooths_and_survives_a_counter_that_goes_back))

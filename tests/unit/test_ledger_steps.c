@@ -87,7 +87,7 @@ static void newcomers_go_to_the_emptier_set(void)
 	for (uint32_t a = 0; a <= WEIR_WAYS; a++) {
 		for (uint32_t b = 0; b <= WEIR_WAYS; b++) {
 			struct weir_set sets[2] = { 0 };
-			bool second = a >= WEIR_WAYS / 2 && b < a;
+			bool second = a >= WEIR_FIRST_FULL && b < a;
 			struct weir_place place;
 
 			for (uint32_t i = 0; i < WEIR_WAYS; i++) {

@@ -40,9 +40,20 @@ static void lines_are_parsed(void)
 static void everything_else_is_malformed(void)
 {
 	static const char *const bad[] = {
-		"", "\n", "web", "pass", "web ok", "web PASS", "web pass 12ms", "web pass rt=",
-		"web pass rt=0ms", "web pass rt=-1ms", "web pass rt=12", "web pass rt=1ms x",
-		"web pass\nweb pass", "web pass rt=99999999999d",
+		"",
+		"\n",
+		"web",
+		"pass",
+		"web ok",
+		"web PASS",
+		"web pass 12ms",
+		"web pass rt=",
+		"web pass rt=0ms",
+		"web pass rt=-1ms",
+		"web pass rt=12",
+		"web pass rt=1ms x",
+		"web pass\nweb pass",
+		"web pass rt=99999999999d",
 		"0123456789012345678901234567890123456789 pass",
 	};
 	struct weir_outcome_line line;

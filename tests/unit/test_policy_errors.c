@@ -229,6 +229,19 @@ static void the_keys(void)
 		  "write one of v4, v6" },
 		{ V "limits:\n  - name: x\n    key: {source: 24}\n" BUCKET,
 		  "a mapping belongs here" },
+		{ V "limits:\n  - name: x\n    key: source\n    keys: 2048\n" BUCKET,
+		  "field 'keys': only a limit that is sliding or has key: flow" },
+		{ V "limits:\n  - name: x\n    key: flow\n    keys: 1000\n" BUCKET,
+		  "field 'limits[x].keys': '1000' is out of range: write 1024 to 1048576" },
+		{ V "limits:\n  - {name: x, key: none, keys: 1024, sliding: {quota: 1, window: 1s}}"
+		    "\n",
+		  "field 'keys': key: none is one key for all: remove it" },
+		{ V "limits:\n  - {name: x, key: flow, keys: 1M, sliding: {quota: 4000, window: "
+		    "1s}}\n",
+		  "field 'keys': '1000000' keys with a ring of 32768 bytes each are more than 4 GiB: "
+		  "write at most 131072" },
+		{ V "limits:\n  - name: bans\n    key: none\n" BUCKET,
+		  "the name is a word of weir show" },
 	};
 
 	CHECK_ROWS(rows);

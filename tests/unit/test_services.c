@@ -1,150 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "controller/cpu.h"
 #include "controller/journal.h"
-#include "controller/offer.h"
-#include "controller/services.h"
-#include "harness.h"
-#include "json_path.h"
-
-#define MS 1000000LL
-#define SECOND (1000 * MS)
-
-static const char head[] =
-	"version: 1\n"
-	"limits:\n"
-	"  - {name: rate, key: none, bucket: {rate: 1000pps}, match: {proto: tcp, to_port: 80}}\n"
-	"  - {name: slow, key: none, bucket: {rate: 600/min}}\n"
-	"  - {name: wide, key: none, bucket: {rate: 80mbit}}\n"
-	"  - {name: conns, key: source, gate: {limit: 200}, match: {proto: tcp}}\n"
-	"services:\n";
-static const char web[] = "  - name: web\n"
-			  "    match: {proto: tcp, to_port: 80}\n"
-			  "    breaker: {k: 2, probe: 3s}\n"
-			  "    shedder: {cpu: 800}\n"
-			  "    governor: {control: rate, start: 50pps, floor: 10pps, window: 1s}\n";
-static const char api[] = "  - name: api\n"
-			  "    match: {proto: tcp, to_port: 81}\n"
-			  "    trust: report\n"
-			  "    governor: {control: conns, start: 20, floor: 5}\n";
-
-/* A controller: the policy in force, a kernel's counts, what was written. */
-struct world {
-	struct weir_policy *policy;
-	struct weir_service_counts counts[4];
-	struct weir_service_output written[4];
-	int reads, writes, read_error, lines, movements;
-	char line[512];
-	struct weir_services *services;
-};
-
-static int read_counts(void *context, size_t service, struct weir_service_counts *counts)
-{
-	struct world *world = context;
-
-	world->reads++;
-	*counts = world->counts[service];
-	return world->read_error;
-}
-
-static int write_output(void *context, size_t service, const struct weir_service_output *output)
-{
-	struct world *world = context;
-
-	world->writes++;
-	world->written[service] = *output;
-	return 0;
-}
-
-static const struct weir_policy_limit *limit(void *context, const char *name)
-{
-	return weir_policy_find_limit(((struct world *)context)->policy, name);
-}
-
-static int set(void *context, const char *name, const struct weir_policy_change *change)
-{
-	struct weir_error err = { 0 };
-	int rc = weir_policy_set(((struct world *)context)->policy, name, change, 1, &err);
-
-	if (rc)
-		printf("  %s\n", err.text);
-	return rc;
-}
-
-static void moved(void *context, const struct weir_movement *movement)
-{
-	(void)movement;
-	((struct world *)context)->movements++;
-}
-
-static void note(void *context, const char *line)
-{
-	struct world *world = context;
-
-	world->lines++;
-	snprintf(world->line, sizeof(world->line), "%s", line);
-}
-
-static void load(struct world *world, const char *a, const char *b, int64_t now_ns)
-{
-	struct weir_policy *policy = NULL;
-	struct weir_error err = { 0 };
-	char text[4096];
-
-	snprintf(text, sizeof(text), "%s%s%s%s", head, a, b, *a || *b ? "" : "  []\n");
-	CU_ASSERT_EQUAL_FATAL(
-		weir_policy_load_text(text, strlen(text), "w.yaml", &policy, &err), 0);
-	weir_policy_free(world->policy);
-	world->policy = policy;
-	CU_ASSERT_EQUAL(weir_services_apply(world->services, policy, now_ns, &err), 0);
-}
-
-static void make(struct world *world)
-{
-	const struct weir_services_io io = { read_counts, write_output, limit,
-					     set,	  moved,	note,
-					     "/nonexistent", world };
-
-	*world = (struct world){ 0 };
-	world->services = weir_services_new(&io);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(world->services);
-}
-
-static void unmake(struct world *world)
-{
-	weir_services_free(world->services);
-	weir_policy_free(world->policy);
-}
-
-static json_t *shown(const struct world *world)
-{
-	int rc;
-	json_t *array = weir_services_json(world->services, NULL, &rc);
-
-	CU_ASSERT_EQUAL_FATAL(rc, 0);
-	return array;
-}
-
-static json_t *show(const struct world *world, const char *name)
-{
-	int rc;
-	json_t *array = weir_services_json(world->services, name, &rc), *one;
-
-	CU_ASSERT_EQUAL_FATAL(rc, 0);
-	CU_ASSERT_EQUAL(json_array_size(array), 1);
-	one = json_incref(json_array_get(array, 0));
-	json_decref(array);
-	return one;
-}
-
-static double at_number(json_t *object, const char *path)
-{
-	return json_number_value(at(object, path));
-}
+#include "services_world.h"
 
 /* ---- nothing ---- */
 
@@ -212,76 +68,32 @@ static void policy_becomes_loops(void)
 	unmake(&world);
 }
 
-/* What weir show says is what the limit has, whoever set it last, in whichever unit. */
-static void g11_offer_shown_is_the_limit_in_force(void)
+static void monitor_enforces_nothing_and_the_end_lets_go(void)
 {
-	static const struct {
-		const char *governor, *limit;
-		double start, set;
-		const char *unit, *change, *value;
-	} cases[] = {
-		{ "{control: rate, start: 50pps, floor: 10pps, window: 1s}", "rate", 50, 77,
-		  "packets", "rate", "77pps" },
-		{ "{control: slow, start: 120/min, floor: 6/min, window: 1s}", "slow", 2, 0.5,
-		  "packets", "rate", "30/min" },
-		{ "{control: wide, start: 8mbit, floor: 1mbit, window: 1s}", "wide", 1e6, 2e6,
-		  "bytes", "rate", "16mbit" },
-		{ "{control: conns, start: 20, floor: 5, window: 1s}", "conns", 20, 33,
-		  "connections", "limit", "33" },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct weir_policy_change change = { cases[i].change, cases[i].value };
-		char service[512];
-		struct world world;
-		double before;
-		json_t *got;
-
-		make(&world);
-		snprintf(service, sizeof(service),
-			 "  - {name: web, match: {proto: tcp, to_port: 80}, governor: %s}\n",
-			 cases[i].governor);
-		load(&world, service, "", 0);
-		weir_services_tick(world.services, 0);
-		got = show(&world, "web");
-		CU_ASSERT_DOUBLE_EQUAL(at_number(got, "governor.offer"), cases[i].start, 1e-9);
-		CU_ASSERT_STRING_EQUAL(text(got, "governor.unit"), cases[i].unit);
-		json_decref(got);
-		/* It climbs, and what is shown climbs with it. */
-		world.counts[0].success = 100;
-		weir_services_tick(world.services, 3 * SECOND);
-		got = show(&world, "web");
-		CU_ASSERT_DOUBLE_EQUAL(at_number(got, "governor.offer"), 2 * cases[i].start, 1e-9);
-		json_decref(got);
-		CU_ASSERT_EQUAL(set(&world, cases[i].limit, &change), 0);
-		got = show(&world, "web");
-		CU_ASSERT_DOUBLE_EQUAL(at_number(got, "governor.offer"), cases[i].set, 1e-9);
-		json_decref(got);
-		/* And the next step starts there. */
-		world.counts[0].failure = 100;
-		before = cases[i].set;
-		weir_services_tick(world.services, 6 * SECOND);
-		got = show(&world, "web");
-		CU_ASSERT(at_number(got, "governor.offer") < before);
-		CU_ASSERT(at_number(got, "governor.offer") >= at_number(got, "governor.floor"));
-		json_decref(got);
-		unmake(&world);
-	}
-}
-
-static void unlimited_limit_is_shown_as_null(void)
-{
-	struct weir_policy_change change = { "rate", "unlimited" };
 	struct world world;
 	json_t *got;
 
 	make(&world);
 	load(&world, web, "", 0);
-	CU_ASSERT_EQUAL(set(&world, "rate", &change), 0);
+	weir_services_tick(world.services, 0);
+	world.counts[0].failure = 1000;
+	weir_services_tick(world.services, SECOND);
+	CU_ASSERT(world.written[0].drop > 0.9);
+	world.policy->mode = WEIR_POLICY_MONITOR;
+	CU_ASSERT_EQUAL(weir_services_apply(world.services, world.policy, SECOND, NULL), 0);
+	weir_services_tick(world.services, 1100 * MS);
+	CU_ASSERT_EQUAL(world.written[0].drop, 0);
 	got = show(&world, "web");
-	CU_ASSERT_TRUE(json_is_null(at(got, "governor.offer")));
+	CU_ASSERT(at_number(got, "breaker.drop") > 0.9); /* what it would */
 	json_decref(got);
-	unmake(&world);
+	world.policy->mode = WEIR_POLICY_ENFORCE;
+	CU_ASSERT_EQUAL(weir_services_apply(world.services, world.policy, SECOND, NULL), 0);
+	weir_services_tick(world.services, 1200 * MS);
+	CU_ASSERT(world.written[0].drop > 0.9);
+	weir_services_free(world.services);
+	CU_ASSERT_EQUAL(world.written[0].drop, 0);
+	CU_ASSERT_EQUAL(world.written[0].ceiling, WEIR_SERVICE_NO_CEILING);
+	weir_policy_free(world.policy);
 }
 
 /* ---- reload ---- */
@@ -317,23 +129,6 @@ static void reload_keeps_what_did_not_change(void)
 	unmake(&world);
 }
 
-static void governor_of_another_limit_starts_anew(void)
-{
-	static const char other[] = "  - name: web\n"
-				    "    match: {proto: tcp, to_port: 80}\n"
-				    "    breaker: {k: 2, probe: 3s}\n"
-				    "    shedder: {cpu: 800}\n"
-				    "    governor: {control: slow, start: 300/min, floor: 10/min}\n";
-	struct world world;
-
-	make(&world);
-	load(&world, web, "", 0);
-	load(&world, other, "", SECOND);
-	CU_ASSERT_EQUAL(world.policy->limits[0].bucket.rate.amount, 1000);
-	CU_ASSERT_EQUAL(world.policy->limits[1].bucket.rate.amount, 300);
-	unmake(&world);
-}
-
 /* ---- reports ---- */
 
 static void reports_count_for_who_trusts_them(void)
@@ -355,8 +150,9 @@ static void reports_count_for_who_trusts_them(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "trust: report"));
 	weir_services_malformed(world.services);
 	/* The kernel's own view of its exchanges doesn't count, its refusals and places do. */
-	world.counts[1] = (struct weir_service_counts){ .success = 9999, .dropped = 7,
-							.shed = 8, .in_flight = 9 };
+	world.counts[1] = (struct weir_service_counts){
+		.success = 9999, .dropped = 7, .shed = 8, .in_flight = 9
+	};
 	weir_services_tick(world.services, 5 * SECOND);
 	got = show(&world, "api");
 	CU_ASSERT_STRING_EQUAL(text(got, "trust"), "report");
@@ -448,8 +244,7 @@ static void journal_has_movements_beside_their_text(void)
 }
 
 WEIR_TESTS("services", TEST(no_services_cost_nothing), TEST(policy_becomes_loops),
-	   TEST(g11_offer_shown_is_the_limit_in_force), TEST(unlimited_limit_is_shown_as_null),
-	   TEST(reload_keeps_what_did_not_change), TEST(governor_of_another_limit_starts_anew),
-	   TEST(reports_count_for_who_trusts_them), TEST(freeze_takes_one_loop_or_all),
-	   TEST(counts_that_cannot_be_read_are_said_once),
+	   TEST(monitor_enforces_nothing_and_the_end_lets_go),
+	   TEST(reload_keeps_what_did_not_change), TEST(reports_count_for_who_trusts_them),
+	   TEST(freeze_takes_one_loop_or_all), TEST(counts_that_cannot_be_read_are_said_once),
 	   TEST(journal_has_movements_beside_their_text))

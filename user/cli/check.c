@@ -6,7 +6,33 @@
 #include "cli/cli.h"
 #include "controller/control.h"
 #include "controller/engine.h"
+#include "controller/own.h"
 #include "controller/report.h"
+#include "weir/place.h"
+
+/* Rounded up to a power of two: of a ring, 0 for none. */
+static uint64_t ring_of(const struct weir_policy_limit *limit)
+{
+	return limit->sliding.given ? weir_ring_capacity((uint32_t)limit->sliding.quota) : 0;
+}
+
+static uint64_t own_bytes(const struct weir_policy *policy, const struct weir_policy_limit *limit)
+{
+	return weir_own_bytes(weir_policy_own_keys(policy, limit) / WEIR_WAYS, ring_of(limit));
+}
+
+static void say_own(const struct weir_policy *policy)
+{
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct weir_policy_limit *limit = &policy->limits[i];
+		uint64_t keys = weir_policy_own_keys(policy, limit);
+
+		if (keys)
+			printf("# limit %s: %llu places of its own, %.1f MB of kernel memory\n",
+			       limit->name, (unsigned long long)keys,
+			       (double)own_bytes(policy, limit) / 1e6);
+	}
+}
 
 static int say_text(const struct weir_policy *policy, const struct weir_shape *shape)
 {
@@ -14,6 +40,7 @@ static int say_text(const struct weir_policy *policy, const struct weir_shape *s
 		return WEIR_EXIT_FAILED;
 	printf("# ledger: %u places, %.1f MB of kernel memory on %u CPUs\n",
 	       shape->sets * WEIR_WAYS, (double)weir_shape_bytes(shape) / 1e6, shape->cpus);
+	say_own(policy);
 	if (!policy->interface_count)
 		puts("# interfaces: none, so nothing is limited: name one");
 	return WEIR_EXIT_OK;
@@ -24,6 +51,7 @@ static int say_json(const struct weir_cli *cli, const struct weir_policy *policy
 {
 	char *text = NULL;
 	size_t size = 0;
+	uint64_t own = 0;
 	FILE *out = open_memstream(&text, &size);
 	json_t *made;
 
@@ -31,11 +59,14 @@ static int say_json(const struct weir_cli *cli, const struct weir_policy *policy
 		return weir_cli_print_json(cli, NULL);
 	weir_policy_print(policy, out);
 	fclose(out);
-	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:s}", "schema", WEIR_JSON_SCHEMA, "file",
+	for (size_t i = 0; i < policy->limit_count; i++)
+		own += own_bytes(policy, &policy->limits[i]);
+	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "schema", WEIR_JSON_SCHEMA, "file",
 			 policy->file, "interfaces", (json_int_t)policy->interface_count, "limits",
 			 (json_int_t)policy->limit_count, "places",
 			 (json_int_t)shape->sets * WEIR_WAYS, "memory_bytes",
-			 (json_int_t)weir_shape_bytes(shape), "policy", text);
+			 (json_int_t)weir_shape_bytes(shape), "own_memory_bytes", (json_int_t)own,
+			 "policy", text);
 	free(text);
 	return weir_cli_print_json(cli, made);
 }

@@ -7,6 +7,7 @@
 #include "cli/show_services.h"
 #include "cli/table.h"
 #include "controller/control.h"
+#include "controller/units.h"
 
 static const char *text(json_t *object, const char *field)
 {
@@ -107,6 +108,43 @@ static void say_ledger(json_t *ledger)
 	       number(ledger, "events_lost"));
 }
 
+static void say_lists(json_t *lists)
+{
+	const char *name;
+	json_t *list;
+
+	json_object_foreach(lists, name, list)
+	{
+		if (json_is_object(list))
+			printf("%s: ipv4 %lld  ipv6 %lld  live %lld\n", name, number(list, "ipv4"),
+			       number(list, "ipv6"), number(list, "live"));
+	}
+}
+
+static void say_bans(json_t *bans)
+{
+	struct weir_table table = { .alignment = "llr" };
+	char time[WEIR_UNIT_TEXT];
+	json_t *ban;
+	size_t i;
+
+	if (!json_array_size(bans)) {
+		puts("nobody is banned");
+		return;
+	}
+	heading(&table, (const char *const[]){ "LIMIT", "KEY", "LEFT", NULL });
+	json_array_foreach(bans, i, ban)
+	{
+		/* To the second. */
+		uint64_t left = (uint64_t)number(ban, "left_ns") / WEIR_NS_PER_SEC * WEIR_NS_PER_SEC;
+
+		weir_table_add(&table, "%s", text(ban, "limit"));
+		weir_table_add(&table, "%s", text(ban, "key"));
+		weir_table_add(&table, "%s", weir_time_print(left, time));
+	}
+	weir_table_print(&table);
+}
+
 static int say(const struct weir_cli *cli, json_t *report)
 {
 	static const struct {
@@ -117,6 +155,8 @@ static int say(const struct weir_cli *cli, json_t *report)
 		{ "interfaces", say_interfaces },
 		{ "services", weir_cli_say_services },
 		{ "ledger", say_ledger },
+		{ "lists", say_lists },
+		{ "bans", say_bans },
 	};
 	bool first = true;
 
@@ -166,7 +206,7 @@ static int run(struct weir_cli *cli)
 
 const struct weir_command weir_command_show = {
 	.name = "show",
-	.arguments = "[limits|interfaces|services|ledger|NAME]",
+	.arguments = "[limits|interfaces|services|ledger|lists|bans|NAME]",
 	.summary = "totals, rates, settings: of everything, a part, one limit or service",
 	.example = "  weir show\n  weir show per-ip -j | jq '.limits[0].refused'",
 	.options = WEIR_OPTION_PINS | WEIR_OPTION_SOCKET,

@@ -86,9 +86,9 @@ static void add_governor(struct weir_table *table, json_t *governor)
 
 void weir_cli_say_services(json_t *services)
 {
-	static const char *const names[] = { "SERVICE", "ATTEMPTS",  "OK",	"FAILED",
-					     "DROPPED", "SHED",	     "INFLIGHT", "MEDIAN",
-					     "P99",	"BREAKER",   "SHEDDER",	"GOVERNOR" };
+	static const char *const names[] = { "SERVICE", "ATTEMPTS", "OK",	"FAILED",
+					     "DROPPED", "SHED",	    "INFLIGHT", "MEDIAN",
+					     "P99",	"BREAKER",  "SHEDDER",	"GOVERNOR" };
 	static const char *const counts[] = { "attempts", "ok",	  "failed",
 					      "dropped",  "shed", "in_flight" };
 	struct weir_table table = { .alignment = "lrrrrrrrrlll" };
@@ -99,8 +99,7 @@ void weir_cli_say_services(json_t *services)
 		weir_table_add(&table, "%s", names[i]);
 	json_array_foreach(services, i, service)
 	{
-		weir_table_add(&table, "%s",
-			       json_string_value(json_object_get(service, "name")));
+		weir_table_add(&table, "%s", json_string_value(json_object_get(service, "name")));
 		for (size_t j = 0; j < sizeof(counts) / sizeof(counts[0]); j++)
 			weir_table_add(&table, "%lld", number(service, counts[j]));
 		add_time(&table, service, "median_ns");

@@ -10,6 +10,8 @@ static const char *state_of(json_t *limit)
 {
 	json_t *in_ledger = json_object_get(limit, "in_ledger");
 
+	if (json_is_integer(json_object_get(limit, "banned_for_ns")))
+		return "banned";
 	if (json_is_null(in_ledger))
 		return "not known by an address";
 	if (json_is_true(json_object_get(limit, "refused_now")))
@@ -23,7 +25,9 @@ static const char *state_of(json_t *limit)
 static void say_limit(struct weir_table *table, json_t *limit)
 {
 	json_t *left = json_object_get(limit, "left");
-	long long wait_ns = json_integer_value(json_object_get(limit, "refused_for_ns"));
+	json_t *ban = json_object_get(limit, "banned_for_ns");
+	long long wait_ns = json_integer_value(
+		json_is_integer(ban) ? ban : json_object_get(limit, "refused_for_ns"));
 	char time[WEIR_UNIT_TEXT];
 	json_t *of = json_object_get(limit, "of");
 
@@ -42,6 +46,24 @@ static void say_limit(struct weir_table *table, json_t *limit)
 	weir_table_add(table, "%s", state_of(limit));
 }
 
+/* Allow wins, and a packet on either list meets no limit. */
+static void say_lists(json_t *lists)
+{
+	const char *list = json_is_object(json_object_get(lists, "allow"))  ? "allow"
+			   : json_is_object(json_object_get(lists, "deny")) ? "deny"
+									     : NULL;
+	json_t *left = json_object_get(json_object_get(lists, list ? list : ""), "left_ns");
+	char time[WEIR_UNIT_TEXT] = "ever";
+
+	if (!list)
+		return;
+	if (json_is_integer(left))
+		weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
+					WEIR_NS_PER_SEC,
+				time);
+	printf("on the %s list, for %s: the limits don't count\n", list, time);
+}
+
 static int say(const struct weir_cli *cli, json_t *report)
 {
 	static const char *const names[] = { "LIMIT", "KEY",	  "SETTING", "LEFT",
@@ -52,6 +74,7 @@ static int say(const struct weir_cli *cli, json_t *report)
 
 	if (cli->json)
 		return weir_cli_print_json(cli, report);
+	say_lists(json_object_get(report, "lists"));
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		weir_table_add(&table, "%s", names[i]);
 	json_array_foreach(json_object_get(report, "limits"), i, limit) say_limit(&table, limit);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/loop_private.h"
+#include "controller/units.h"
 
 #define PART_ENTRIES 1000 /* of a top, in one part of the answer */
 #define CHANGES_MAX 32
@@ -30,6 +31,7 @@ static void view_init(struct weir_view *view, const struct weir_loop *loop,
 		.interfaces = interfaces,
 		.interface_count = count,
 		.services = loop->services,
+		.engine = loop->engine,
 		.live = true,
 		.now_ns = weir_monotonic_ns(),
 	};
@@ -220,6 +222,107 @@ static void why(struct weir_loop *loop, struct weir_control_client *client, json
 	weir_control_reply(client, weir_report_why(&view, family, address));
 }
 
+/* ---- lists ---- */
+
+#define LISTED_MIN_NS 1000000000ULL
+#define LISTED_MAX_NS (366 * 86400 * 1000000000ULL)
+
+/* A list on its way to a client: on from the prefix after the last that was sent. */
+struct walk {
+	struct weir_loop *loop;
+	enum weir_list list;
+	struct weir_prefix next;
+};
+
+static json_t *walk_next(void *context, bool *more)
+{
+	struct walk *walk = context;
+	const struct weir_list_table *table = weir_engine_list(walk->loop->engine, walk->list);
+	bool found;
+	size_t at = weir_list_find(table, &walk->next, &found), end = at + PART_ENTRIES;
+
+	*more = end < table->count;
+	if (*more)
+		walk->next = table->entries[end].prefix;
+	return weir_report_list(table, walk->list, at, PART_ENTRIES, weir_monotonic_ns());
+}
+
+/* "10m" as of `for`; 0 for none. */
+static int read_for(json_t *arguments, uint64_t *for_ns, struct weir_error *err)
+{
+	const char *text = json_string_value(json_object_get(arguments, "for"));
+	int rc;
+
+	*for_ns = 0;
+	if (!text)
+		return 0;
+	rc = weir_time_parse(text, for_ns, err);
+	if (!rc && (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS))
+		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 366d, or "
+						  "nothing for ever", text);
+	if (rc)
+		weir_error_prefix(err, "for: ");
+	return rc;
+}
+
+static void list_change(struct weir_loop *loop, struct weir_control_client *client,
+			enum weir_list list, bool add, json_t *arguments)
+{
+	const char *prefix = json_string_value(json_object_get(arguments, "prefix"));
+	uint64_t for_ns, expires_ns = 0;
+	struct weir_error err;
+	int rc = add ? read_for(arguments, &for_ns, &err) : 0;
+
+	if (!rc && !prefix)
+		rc = weir_error_set(&err, -EINVAL, "%s takes a text 'prefix'", weir_list_name(list));
+	if (!rc && add)
+		rc = weir_engine_list_add(loop->engine, list, prefix, for_ns, &expires_ns, &err);
+	else if (!rc)
+		rc = weir_engine_list_del(loop->engine, list, prefix, &err);
+	if (rc) {
+		fail(client, rc, &err);
+		return;
+	}
+	weir_control_reply(client, json_pack("{s:i, s:s, s:s, s:s, s:o}", "schema",
+					     WEIR_JSON_SCHEMA, "list", weir_list_name(list),
+					     "prefix", prefix, "action", add ? "add" : "del",
+					     "left_ns", weir_report_left(expires_ns,
+									 weir_monotonic_ns())));
+}
+
+static void list(struct weir_loop *loop, struct weir_control_client *client, enum weir_list list,
+		 json_t *arguments)
+{
+	const char *action = json_string_value(json_object_get(arguments, "action"));
+	struct walk *walk;
+
+	if (action && (!strcmp(action, "add") || !strcmp(action, "del"))) {
+		list_change(loop, client, list, *action == 'a', arguments);
+		return;
+	}
+	if (!action || strcmp(action, "list")) {
+		weir_control_fail(client, 1, "action: give add, del or list");
+		return;
+	}
+	walk = malloc(sizeof(*walk));
+	if (!walk) {
+		weir_control_reply(client, NULL);
+		return;
+	}
+	*walk = (struct walk){ loop, list, { 0 } };
+	weir_control_stream(client, walk_next, free, walk);
+}
+
+static void allow(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	list(loop, client, WEIR_ALLOW, arguments);
+}
+
+static void deny(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	list(loop, client, WEIR_DENY, arguments);
+}
+
 /* ---- the rest ---- */
 
 static void watch(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
@@ -273,6 +376,8 @@ static const struct command {
 	{ "freeze", weir_commands_freeze },
 	{ "thaw", weir_commands_thaw },
 	{ "report", weir_commands_report },
+	{ "allow", allow },
+	{ "deny", deny },
 };
 
 void weir_commands_handle(void *context, struct weir_control_client *client, const char *command,
@@ -288,7 +393,7 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 	}
 	weir_error_set(&err, -EINVAL,
 		       "unknown command '%.64s': there are show, set, reload, top, why, watch, "
-		       "events, stop, freeze, thaw, report",
+		       "events, stop, allow, deny, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
 }

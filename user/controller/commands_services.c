@@ -37,19 +37,19 @@ static void hold(struct weir_loop *loop, struct weir_control_client *client, jso
 }
 
 void weir_commands_freeze(struct weir_loop *loop, struct weir_control_client *client,
-			 json_t *arguments)
+			  json_t *arguments)
 {
 	hold(loop, client, arguments, true);
 }
 
 void weir_commands_thaw(struct weir_loop *loop, struct weir_control_client *client,
-		       json_t *arguments)
+			json_t *arguments)
 {
 	hold(loop, client, arguments, false);
 }
 
 void weir_commands_report(struct weir_loop *loop, struct weir_control_client *client,
-			 json_t *arguments)
+			  json_t *arguments)
 {
 	const char *name = json_string_value(json_object_get(arguments, "service"));
 	json_t *pass = json_object_get(arguments, "pass");

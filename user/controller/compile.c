@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "weir/place.h"
+
 __extension__ typedef unsigned __int128 u128;
 
 /* The fewest bytes a frame costs: a fresh bucket of bytes admits burst / 64 of them. */
@@ -72,6 +74,43 @@ static int compile_bucket(const struct weir_policy_limit *limit, struct weir_lim
 	return weir_compile_bucket(rate, limit->bucket.burst.value, &out->bucket, err);
 }
 
+static void compile_sliding(const struct weir_policy_sliding *sliding, struct weir_limit *out)
+{
+	out->kind = WEIR_KIND_SLIDING;
+	out->sliding = (struct weir_sliding_conf){
+		.window = sliding->window_ns << WEIR_TICK_SHIFT,
+		.quota = (uint32_t)sliding->quota,
+		.capacity = weir_ring_capacity((uint32_t)sliding->quota),
+	};
+}
+
+uint64_t weir_compile_phase(uint64_t period_ticks, uint64_t wall_ns)
+{
+	return (uint64_t)(period_ticks -
+			  (((u128)wall_ns << WEIR_TICK_SHIFT) % period_ticks)) % period_ticks;
+}
+
+bool weir_compile_phase_is_near(uint64_t a, uint64_t b, uint64_t period_ticks)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	return apart <= WEIR_PHASE_SLACK_TICKS || period_ticks - apart <= WEIR_PHASE_SLACK_TICKS;
+}
+
+static void compile_period(const struct weir_policy_period *period, uint64_t wall_ns,
+			   struct weir_limit *out)
+{
+	uint64_t ticks = period->period_ns << WEIR_TICK_SHIFT;
+
+	out->kind = WEIR_KIND_PERIOD;
+	out->period = (struct weir_period_conf){
+		.period = ticks,
+		.phase = period->align ? weir_compile_phase(ticks, wall_ns) : 0,
+		.quota = (uint32_t)period->quota,
+		.align = period->align,
+	};
+}
+
 static void compile_gate(const struct weir_policy_gate *gate, struct weir_limit *out)
 {
 	out->kind = WEIR_KIND_GATE;
@@ -83,6 +122,15 @@ static void compile_gate(const struct weir_policy_gate *gate, struct weir_limit 
 		out->gate.limit = (uint32_t)gate->limit;
 	if (gate->refuse == WEIR_POLICY_REFUSE_RESET)
 		out->flags |= WEIR_LIMIT_RESET;
+}
+
+static void compile_ban(const struct weir_policy_ban *ban, struct weir_limit *out)
+{
+	if (!ban->given)
+		return;
+	out->ban_ticks = ban->for_ns << WEIR_TICK_SHIFT;
+	out->ban_window_ticks = ban->after_ns << WEIR_TICK_SHIFT;
+	out->ban_after = (uint32_t)ban->after_count;
 }
 
 static uint32_t mask_word(int bits)
@@ -111,59 +159,75 @@ static void compile_key(const struct weir_policy_key *key, struct weir_limit *ou
 		out->mask6[i] = mask_word(whole ? 32 : key->v6_length - 32 * i);
 }
 
-int weir_compile_limit(const struct weir_policy_limit *limit, bool all_monitor,
-		       struct weir_limit *out, struct weir_error *err)
+int weir_compile_limit(const struct weir_policy *policy, const struct weir_policy_limit *limit,
+		       uint64_t wall_ns, struct weir_limit *out, struct weir_error *err)
 {
-	int code;
+	int code = 0;
 
 	*out = (struct weir_limit){ 0 };
-	if (all_monitor || limit->mode == WEIR_POLICY_MONITOR)
+	if (policy->mode == WEIR_POLICY_MONITOR || limit->mode == WEIR_POLICY_MONITOR)
 		out->flags |= WEIR_LIMIT_MONITOR;
 	if (limit->untracked == WEIR_POLICY_DROP)
 		out->flags |= WEIR_LIMIT_UNTRACKED_DROPS;
 	compile_key(&limit->key, out);
+	compile_ban(&limit->ban, out);
+	out->own_sets = (uint32_t)(weir_policy_own_keys(policy, limit) / WEIR_WAYS);
 	switch (limit->kind) {
 	case WEIR_POLICY_BUCKET:
 		code = compile_bucket(limit, out, err);
 		break;
+	case WEIR_POLICY_SLIDING:
+		compile_sliding(&limit->sliding, out);
+		break;
+	case WEIR_POLICY_PERIOD:
+		compile_period(&limit->period, wall_ns, out);
+		break;
 	case WEIR_POLICY_GATE:
 		compile_gate(&limit->gate, out);
-		code = 0;
 		break;
-	default:
-		code = weir_error_set(err, -EOPNOTSUPP, "%s is not built yet: use bucket",
-				      weir_policy_kind_name(limit->kind));
 	}
 	if (code)
 		weir_error_prefix(err, "limit %s: ", limit->name);
 	return code;
 }
 
-static const char *gate_limit_print(uint64_t limit, char *text)
+static const char *level_print(uint64_t level, char *text)
 {
-	if (!limit || limit == WEIR_POLICY_UNLIMITED)
-		return limit ? "unlimited" : "block";
-	snprintf(text, WEIR_UNIT_TEXT, "%llu", (unsigned long long)limit);
-	return text;
+	if (!level || level == WEIR_POLICY_UNLIMITED)
+		return level ? "unlimited" : "block";
+	return weir_count_print(level, text);
 }
 
 void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label *label)
 {
-	char rate[WEIR_UNIT_TEXT], burst[WEIR_UNIT_TEXT];
+	char first[WEIR_UNIT_TEXT], second[WEIR_UNIT_TEXT];
+	char *setting = label->setting;
+	const size_t size = sizeof(label->setting);
 
 	*label = (struct weir_label){ 0 };
 	snprintf(label->name, sizeof(label->name), "%s", limit->name);
-	if (limit->kind == WEIR_POLICY_BUCKET)
-		snprintf(label->setting, sizeof(label->setting), "bucket rate %s burst %s",
-			 weir_rate_print(&limit->bucket.rate, rate),
-			 weir_amount_print(&limit->bucket.burst, burst));
-	else if (limit->kind == WEIR_POLICY_GATE)
-		snprintf(label->setting, sizeof(label->setting), "gate limit %s%s",
-			 gate_limit_print(limit->gate.limit, rate),
+	switch (limit->kind) {
+	case WEIR_POLICY_BUCKET:
+		snprintf(setting, size, "bucket rate %s burst %s",
+			 weir_rate_print(&limit->bucket.rate, first),
+			 weir_amount_print(&limit->bucket.burst, second));
+		break;
+	case WEIR_POLICY_SLIDING:
+		snprintf(setting, size, "sliding quota %s window %s",
+			 weir_count_print(limit->sliding.quota, first),
+			 weir_time_print(limit->sliding.window_ns, second));
+		break;
+	case WEIR_POLICY_PERIOD:
+		snprintf(setting, size, "period quota %s period %s align %s",
+			 weir_count_print(limit->period.quota, first),
+			 weir_time_print(limit->period.period_ns, second),
+			 limit->period.align ? "true" : "false");
+		break;
+	case WEIR_POLICY_GATE:
+		snprintf(setting, size, "gate limit %s%s", level_print(limit->gate.limit, first),
 			 limit->gate.refuse == WEIR_POLICY_REFUSE_RESET ? " refuse reset" : "");
-	else
-		snprintf(label->setting, sizeof(label->setting), "%s",
-			 weir_policy_kind_name(limit->kind));
+		break;
+	}
 }
 
 /* ---- identity ---- */
@@ -181,7 +245,19 @@ static const struct weir_limit *find_before(const struct weir_compiled_before *b
 static bool same_state(const struct weir_limit *a, const struct weir_limit *b)
 {
 	return a->kind == b->kind && a->key == b->key && a->mask4 == b->mask4 &&
+	       a->own_sets == b->own_sets &&
+	       (a->kind != WEIR_KIND_SLIDING || a->sliding.capacity == b->sliding.capacity) &&
 	       !memcmp(a->mask6, b->mask6, sizeof(a->mask6));
+}
+
+/* An aligned period that did not change stays where it is. */
+static void keep_phase(const struct weir_limit *old, struct weir_limit *limit)
+{
+	if (limit->kind == WEIR_KIND_PERIOD && old->period.align && limit->period.align &&
+	    old->period.period == limit->period.period &&
+	    weir_compile_phase_is_near(old->period.phase, limit->period.phase,
+				       limit->period.period))
+		limit->period.phase = old->period.phase;
 }
 
 /* A slot of nobody, neither in the old policy nor so far in the new one. */
@@ -210,8 +286,11 @@ static int identify(struct weir_compiled *compiled, const struct weir_compiled_b
 	for (size_t i = 0; i < compiled->head.limits; i++) {
 		struct weir_limit *limit = &compiled->limits[i], old;
 		const struct weir_limit *found = find_before(before, compiled->labels[i].name);
-		int slot = found ? found->slot : free_slot(taken, compiled->labels[i].name, err);
+		int slot;
 
+		if (found && (found->own_sets || limit->own_sets) && !same_state(found, limit))
+			found = NULL;
+		slot = found ? found->slot : free_slot(taken, compiled->labels[i].name, err);
 		if (slot < 0)
 			return slot;
 		limit->slot = (uint16_t)slot;
@@ -222,6 +301,8 @@ static int identify(struct weir_compiled *compiled, const struct weir_compiled_b
 		if (!found)
 			continue;
 		old = *found;
+		if (same_state(&old, limit))
+			keep_phase(&old, limit);
 		limit->revision = old.revision;
 		if (memcmp(&old, limit, sizeof(old)))
 			limit->revision++;
@@ -240,11 +321,10 @@ static uint64_t sample_ns(const struct weir_rate *sample, uint32_t cpus)
 }
 
 int weir_compile(const struct weir_policy *policy, const struct weir_compiled_before *before,
-		 const uint32_t *slots, uint32_t cpus, struct weir_compiled **out,
-		 struct weir_error *err)
+		 const uint32_t *slots, uint32_t cpus, uint64_t wall_ns,
+		 struct weir_compiled **out, struct weir_error *err)
 {
 	struct weir_compiled *compiled = calloc(1, sizeof(*compiled));
-	bool monitor = policy->mode == WEIR_POLICY_MONITOR;
 	int code = 0;
 
 	if (!compiled)
@@ -253,7 +333,8 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 	compiled->head.services = (uint32_t)policy->service_count;
 	compiled->head.sample_ns = sample_ns(&policy->sample, cpus);
 	for (size_t i = 0; i < policy->limit_count && !code; i++) {
-		code = weir_compile_limit(&policy->limits[i], monitor, &compiled->limits[i], err);
+		code = weir_compile_limit(policy, &policy->limits[i], wall_ns,
+					  &compiled->limits[i], err);
 		weir_compile_label(&policy->limits[i], &compiled->labels[i]);
 		compiled->head.gates += policy->limits[i].kind == WEIR_POLICY_GATE;
 	}

@@ -5,7 +5,9 @@
  *
  * Each limit is one bit, in the order of the file. A dimension that no limit looks at is left
  * out (head.dimensions). Identity is kept by name: a limit that keeps its name, kind and key
- * keeps its slot and its salt, hence its totals and its state.
+ * keeps its slot and its salt, hence its totals and its state. One with a ledger of its own
+ * (sliding, or keyed by flow) does so while that keeps its size too; else it gets another slot,
+ * for the packets that still see the old policy, and begins from zero.
  */
 #pragma once
 
@@ -39,22 +41,34 @@ struct weir_compiled_before {
 };
 
 /*
- * `slots`: the interfaces' slots, in the policy's order. `cpus`: possible ones. 0; -ERANGE for
+ * `slots`: the interfaces' slots, in the policy's order. `cpus`: possible ones. `wall_ns`: how
+ * far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC (controller/clock.h). 0; -ERANGE for
  * a burst that takes longer than 2 years to refill; -E2BIG for more kinds of ports or prefixes
  * than there are rows, or no slot free while the old limits still hold theirs; -ENOMEM. *out is
  * set only on success.
  */
 int weir_compile(const struct weir_policy *policy, const struct weir_compiled_before *before,
-		 const uint32_t *slots, uint32_t cpus, struct weir_compiled **out,
-		 struct weir_error *err);
+		 const uint32_t *slots, uint32_t cpus, uint64_t wall_ns,
+		 struct weir_compiled **out, struct weir_error *err);
 void weir_compiled_free(struct weir_compiled *compiled); /* NULL is fine */
 
+/* One limit's conf, flags and key; salt, revision and slot are left 0. Errors as above. */
+int weir_compile_limit(const struct weir_policy *policy, const struct weir_policy_limit *limit,
+		       uint64_t wall_ns, struct weir_limit *out, struct weir_error *err);
+
 /*
- * One limit's conf, flags and key; salt, revision and slot are left 0. Errors as above.
- * `all_monitor`: the whole policy is in monitor mode.
+ * The phase of an aligned period: the kernel side counts by CLOCK_MONOTONIC alone, in ticks,
+ * and this is where the multiples of the period on CLOCK_REALTIME fall there.
  */
-int weir_compile_limit(const struct weir_policy_limit *limit, bool all_monitor,
-		       struct weir_limit *out, struct weir_error *err);
+uint64_t weir_compile_phase(uint64_t period_ticks, uint64_t wall_ns);
+
+/*
+ * The difference between the two clocks can only be read to some microseconds, and a clock
+ * that was not set keeps it: phases that are nearer to each other are the same one, so that a
+ * reload doesn't move periods that are open.
+ */
+#define WEIR_PHASE_SLACK_TICKS (1000000ULL << WEIR_TICK_SHIFT)
+bool weir_compile_phase_is_near(uint64_t a, uint64_t b, uint64_t period_ticks);
 
 /* "bucket rate 1000pps burst 2000" */
 void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label *label);

@@ -185,8 +185,7 @@ static int read_cgroup(struct weir_cpu *cpu, int64_t now_ns, struct weir_cpu_tim
 	if (rc)
 		return rc;
 	if (cpu->started && now_ns > cpu->read_at_ns)
-		cpu->available_ns +=
-			(uint64_t)(now_ns - cpu->read_at_ns) * cpu->milli_cpus / 1000;
+		cpu->available_ns += (uint64_t)(now_ns - cpu->read_at_ns) * cpu->milli_cpus / 1000;
 	cpu->started = true;
 	cpu->read_at_ns = now_ns;
 	times->available = cpu->available_ns;

@@ -52,7 +52,7 @@ int weir_cpu_parse_list(const char *text, uint64_t *cpus);
 struct weir_cpu_meter {
 	struct weir_cpu_times last;
 	int64_t at_ns;
-	bool primed;	   /* last is a reading */
+	bool primed;	    /* last is a reading */
 	double thousandths; /* smoothed; below 0: not known yet */
 };
 
@@ -70,9 +70,9 @@ struct weir_cpu {
 	char root[WEIR_CPU_PATH_SIZE];	 /* "" for the real one; tests have a tree of their own */
 	char cgroup[WEIR_CPU_PATH_SIZE]; /* the cgroup's directory; "": the host */
 	struct weir_cpu_meter meter;
-	uint64_t milli_cpus;	 /* of the cgroup, as last looked up */
-	int64_t quota_at_ns;	 /* when that was */
-	uint64_t available_ns;	 /* of the cgroup, added up */
+	uint64_t milli_cpus;   /* of the cgroup, as last looked up */
+	int64_t quota_at_ns;   /* when that was */
+	uint64_t available_ns; /* of the cgroup, added up */
 	int64_t read_at_ns;
 	bool started;
 	int fd; /* of the file with the usage, kept open; -1 */

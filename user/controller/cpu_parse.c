@@ -156,8 +156,8 @@ int32_t weir_cpu_meter_add(struct weir_cpu_meter *meter, int64_t now_ns,
 	share = 1000.0 * (double)(times.used - last.used) /
 		(double)(times.available - last.available);
 	share = fmin(share, 1000);
-	smooth_ns = share - meter->thousandths > WEIR_CPU_STEP ? WEIR_CPU_RISE_NS
-							       : WEIR_CPU_SMOOTH_NS;
+	smooth_ns =
+		share - meter->thousandths > WEIR_CPU_STEP ? WEIR_CPU_RISE_NS : WEIR_CPU_SMOOTH_NS;
 	keep = meter->thousandths < 0 || span_ns <= 0 ? 0
 						      : exp(-(double)span_ns / (double)smooth_ns);
 	meter->thousandths = keep * meter->thousandths + (1 - keep) * share;

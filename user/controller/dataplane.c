@@ -145,6 +145,39 @@ static const struct mapping {
 };
 _Static_assert(sizeof(mappings) / sizeof(mappings[0]) == WEIR_DATAPLANE_MAPPINGS, "bytes[]");
 
+/* The maps that are asked by descriptor. */
+static const struct {
+	const char *name;
+	size_t at;
+} fds[] = {
+#define FD(map, field) { map, offsetof(struct weir_dataplane, field) }
+	FD("weir_prefixes", prefixes_fd),
+	FD("weir_events", events_fd),
+	FD("weir_bans", bans_fd),
+	FD("weir_live", live_fd),
+	FD("weir_own_ledgers", own_fds[WEIR_OWN_LEDGER]),
+	FD("weir_own_keys", own_fds[WEIR_OWN_KEYS]),
+	FD("weir_rings", own_fds[WEIR_OWN_RINGS]),
+	FD("weir_allow4", list_fds[WEIR_TRIE_ALLOW4]),
+	FD("weir_allow6", list_fds[WEIR_TRIE_ALLOW6]),
+	FD("weir_deny4", list_fds[WEIR_TRIE_DENY4]),
+	FD("weir_deny6", list_fds[WEIR_TRIE_DENY6]),
+#undef FD
+};
+#define FDS (sizeof(fds) / sizeof(fds[0]))
+
+static int *fd_of(struct weir_dataplane *dataplane, size_t i)
+{
+	return (int *)((char *)dataplane + fds[i].at);
+}
+
+void weir_dataplane_init(struct weir_dataplane *dataplane)
+{
+	*dataplane = (struct weir_dataplane){ 0 };
+	for (size_t i = 0; i < FDS; i++)
+		*fd_of(dataplane, i) = -1;
+}
+
 static void **address_of(struct weir_dataplane *dataplane, size_t i)
 {
 	return (void **)((char *)dataplane + mappings[i].at);
@@ -206,14 +239,13 @@ static int map_all(struct weir_dataplane *dataplane, const struct source *source
 		if (read_only && fd >= 0)
 			close(fd);
 	}
-	if (err)
-		return err;
-	dataplane->prefixes_fd = source_fd(source, "weir_prefixes");
-	dataplane->events_fd = source_fd(source, "weir_events");
 	dataplane->owns_fds = read_only;
-	return dataplane->prefixes_fd < 0 ? dataplane->prefixes_fd
-	       : dataplane->events_fd < 0 ? dataplane->events_fd
-					  : 0;
+	for (size_t i = 0; i < FDS && !err; i++) {
+		*fd_of(dataplane, i) = source_fd(source, fds[i].name);
+		if (*fd_of(dataplane, i) < 0)
+			err = read_only ? -errno : *fd_of(dataplane, i);
+	}
+	return err;
 }
 
 int weir_dataplane_map(struct weir_dataplane *dataplane, struct bpf_object *object)
@@ -221,7 +253,7 @@ int weir_dataplane_map(struct weir_dataplane *dataplane, struct bpf_object *obje
 	const struct weir_shape *programs = constant(object, "weir_shape", sizeof(*programs));
 	int err;
 
-	*dataplane = (struct weir_dataplane){ .prefixes_fd = -1, .events_fd = -1 };
+	weir_dataplane_init(dataplane);
 	err = map_all(dataplane, &(struct source){ .object = object });
 	if (!err && !dataplane->board->active.abi_version) {
 		dataplane->board->active.shape = *programs;
@@ -241,7 +273,7 @@ int weir_dataplane_open(struct weir_dataplane *dataplane, const char *pins)
 {
 	int err;
 
-	*dataplane = (struct weir_dataplane){ .prefixes_fd = -1, .events_fd = -1 };
+	weir_dataplane_init(dataplane);
 	err = map_all(dataplane, &(struct source){ .pins = pins });
 	if (!err && dataplane->board->active.abi_version != WEIR_ABI_VERSION)
 		err = -EPROTO;
@@ -261,11 +293,11 @@ void weir_dataplane_unmap(struct weir_dataplane *dataplane)
 			munmap(*address, dataplane->bytes[i]);
 		*address = NULL;
 	}
-	if (dataplane->owns_fds && dataplane->prefixes_fd >= 0)
-		close(dataplane->prefixes_fd);
-	if (dataplane->owns_fds && dataplane->events_fd >= 0)
-		close(dataplane->events_fd);
-	dataplane->prefixes_fd = dataplane->events_fd = -1;
+	for (size_t i = 0; i < FDS; i++) {
+		if (dataplane->owns_fds && *fd_of(dataplane, i) >= 0)
+			close(*fd_of(dataplane, i));
+		*fd_of(dataplane, i) = -1;
+	}
 }
 
 void weir_dataplane_remember(struct weir_dataplane *dataplane, const struct weir_limit *limit,

@@ -16,6 +16,23 @@
 
 #define WEIR_DATAPLANE_MAPPINGS 8
 
+/* Maps of maps, by slot: what a limit with a ledger of its own has. */
+enum weir_own_map {
+	WEIR_OWN_LEDGER,
+	WEIR_OWN_KEYS,
+	WEIR_OWN_RINGS,
+	WEIR_OWN_MAPS,
+};
+
+/* The tries of the lists: the bits of enum weir_list_bit, in their order. */
+enum weir_trie {
+	WEIR_TRIE_ALLOW4,
+	WEIR_TRIE_ALLOW6,
+	WEIR_TRIE_DENY4,
+	WEIR_TRIE_DENY6,
+	WEIR_TRIES_OF_LISTS,
+};
+
 struct weir_dataplane {
 	struct weir_shape shape;
 
@@ -25,6 +42,8 @@ struct weir_dataplane {
 	uint64_t *ports;	   /* [2][destination, source][WEIR_PORT_WORDS] */
 	struct weir_label *labels; /* [WEIR_LIMITS_MAX], by slot */
 	int prefixes_fd;	   /* weir_prefix_key -> uint32_t class */
+	int list_fds[WEIR_TRIES_OF_LISTS];
+	int live_fd; /* weir_live: for user space alone */
 
 	/* state and totals: the kernel writes */
 	struct weir_set *ledger;       /* [shape.sets] */
@@ -32,6 +51,8 @@ struct weir_dataplane {
 	struct weir_front_slot *front; /* [cpu][shape.front_slots] */
 	struct weir_cpu *cpus;		/* [shape.cpus]; ours to empty what nobody counts into */
 	int events_fd;		       /* ring buffer of struct weir_event */
+	int own_fds[WEIR_OWN_MAPS];
+	int bans_fd; /* tag -> struct weir_ban */
 
 	size_t bytes[WEIR_DATAPLANE_MAPPINGS]; /* private from here */
 	bool owns_fds;
@@ -49,6 +70,9 @@ int weir_shape_draw(struct weir_shape *shape, uint32_t keys);
 
 /* Bytes of kernel memory that grow with the shape: ledger, keys, front. */
 uint64_t weir_shape_bytes(const struct weir_shape *shape);
+
+/* Nothing yet: every descriptor -1. */
+void weir_dataplane_init(struct weir_dataplane *dataplane);
 
 /* Between open and load: sizes the object's maps and sets its constants. 0 or -errno. */
 int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *shape);

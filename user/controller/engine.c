@@ -11,12 +11,17 @@
 #include <unistd.h>
 
 #include "controller/engine_internal.h"
+#include "controller/clock.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
 #include "controller/programs.h"
+#include "controller/report.h"
+#include "controller/sweep.h"
 
 /* Without news of a link, what can't be had is tried again every so many ticks. */
 #define RETRY_TICKS 30
+/* Bans that are over are looked for every so many. */
+#define BANS_TICKS 10
 
 /* Connections are counted anew every so many ticks. */
 #define RECOUNT_TICKS 60
@@ -43,6 +48,7 @@ uint64_t weir_engine_features(void)
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
 	       CAN(MONITOR) | CAN(MANY_LIMITS) | CAN(HOOK_TC_INGRESS) | CAN(HOOK_TC_EGRESS) |
+	       CAN(SLIDING) | CAN(PERIOD) | CAN(PERIOD_ALIGN) | CAN(BAN) | CAN(LISTS) |
 	       CAN(SERVICES) | CAN(EXCHANGES) | CAN(BREAKER) | CAN(SHEDDER) | CAN(GOVERNOR) |
 	       CAN(REPORT);
 #undef CAN
@@ -69,7 +75,7 @@ static int read_policy(const struct weir_engine *engine, struct weir_policy **po
 	return code;
 }
 
-static int compile(const struct weir_engine *engine, const struct weir_policy *policy,
+static int compile(struct weir_engine *engine, const struct weir_policy *policy,
 		   const struct weir_held *plan, struct weir_compiled **compiled,
 		   struct weir_error *err)
 {
@@ -78,7 +84,9 @@ static int compile(const struct weir_engine *engine, const struct weir_policy *p
 
 	for (size_t i = 0; i < plan->count; i++)
 		slots[i] = plan->status[i].slot;
-	return weir_compile(policy, &before, slots, engine->dataplane.shape.cpus, compiled, err);
+	engine->wall_ns = engine->wall_clock();
+	return weir_compile(policy, &before, slots, engine->dataplane.shape.cpus, engine->wall_ns,
+			    compiled, err);
 }
 
 static uint32_t hooks_of(const struct weir_compiled *compiled)
@@ -146,6 +154,62 @@ static int watch(struct weir_engine *engine, const struct weir_policy *policy,
 	return code ? code : weir_exchanges_apply(&engine->exchanges, policy, err);
 }
 
+/* Whether a limit in force counts in the shared ledger and won't, or not under the same keys. */
+static bool leaves_places(const struct weir_compiled_before *now,
+			  const struct weir_compiled *compiled)
+{
+	for (size_t i = 0; i < now->count; i++) {
+		bool kept = now->limits[i].own_sets;
+
+		for (uint32_t j = 0; j < compiled->head.limits && !kept; j++)
+			kept = compiled->limits[j].slot == now->limits[i].slot &&
+			       compiled->limits[j].salt == now->limits[i].salt;
+		if (!kept)
+			return true;
+	}
+	return false;
+}
+
+/* What limits that are no more have left behind. */
+static void sweep(struct weir_engine *engine)
+{
+	int fd = bpf_map__fd(engine->load.skeleton->maps.weir_ledger);
+	uint64_t now_ns = weir_monotonic_ns();
+
+	if (weir_sweep_ledger(&engine->dataplane, fd, now_ns) < 0 ||
+	    weir_sweep_bans(&engine->dataplane, now_ns) < 0)
+		weir_engine_say(engine, "can't free what removed limits held: it stays until it "
+					"is neutral by itself");
+}
+
+/* Lists and limits: all, or on an error nothing. */
+static int put_into_force(struct weir_engine *engine, const struct weir_policy *policy,
+			  const struct weir_compiled *compiled, struct weir_error *err)
+{
+	struct weir_compiled_before now = weir_generation_now(&engine->generation);
+	bool stale = !engine->policy || leaves_places(&now, compiled);
+	struct weir_lists_plan plan = { 0 }, before = { 0 };
+	int code = weir_lists_plan(&engine->lists, policy, &plan, err);
+
+	if (!code)
+		code = weir_own_provide(&engine->own, compiled, &now, err);
+	if (!code)
+		code = weir_lists_apply(&engine->lists, &plan, &before, err);
+	if (!code) {
+		say_limits(engine, compiled);
+		code = weir_generation_apply(&engine->generation, compiled, err);
+		if (code)
+			weir_lists_undo(&engine->lists, &before);
+	}
+	now = weir_generation_now(&engine->generation);
+	weir_own_release(&engine->own, &now);
+	if (!code && stale)
+		sweep(engine);
+	weir_lists_plan_free(&plan);
+	weir_lists_plan_free(&before);
+	return code;
+}
+
 /* The new policy into force, and the interfaces it names: all of it or, on an error, nothing. */
 static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool need_interface,
 		   struct weir_error *err)
@@ -165,8 +229,7 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 	code = weir_held_take(engine, &plan, hooks_of(compiled), err);
 	if (code && need_interface)
 		goto out;
-	say_limits(engine, compiled);
-	code = weir_generation_apply(&engine->generation, compiled, err);
+	code = put_into_force(engine, policy, compiled, err);
 	if (code && engine->policy)
 		weir_held_sweep(engine, false);
 	if (code)
@@ -199,6 +262,15 @@ static int open_netlink(struct weir_engine *engine, struct weir_error *err)
 	return 0;
 }
 
+static int open_clock(struct weir_engine *engine, struct weir_error *err)
+{
+	engine->clock_fd = weir_clock_open();
+	return engine->clock_fd < 0 ? weir_error_set(err, engine->clock_fd,
+						     "can't watch the wall clock: %s",
+						     strerror(-engine->clock_fd)) :
+				      0;
+}
+
 static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_error *err)
 {
 	struct weir_error note;
@@ -220,9 +292,15 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 			weir_map_id(bpf_object__find_map_fd_by_name(skeleton->obj, ".data.board")),
 	};
 	engine->tc = (struct weir_tc){ .load = &engine->load, .board_id = engine->xdp.board_id };
-	code = weir_exchanges_open(&engine->exchanges, &engine->load, err);
-	return code ? code :
-		      weir_generation_open(&engine->generation, &engine->dataplane, err);
+	code = weir_generation_open(&engine->generation, &engine->dataplane, err);
+	if (!code) {
+		struct weir_compiled_before now = weir_generation_now(&engine->generation);
+
+		code = weir_own_open(&engine->own, &engine->dataplane, &now, err);
+	}
+	if (!code)
+		code = weir_exchanges_open(&engine->exchanges, &engine->load, err);
+	return code ? code : weir_lists_open(&engine->lists, &engine->dataplane, err);
 }
 
 /* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
@@ -232,6 +310,9 @@ static void close_engine(struct weir_engine *engine, bool undo)
 		close(engine->netlink_fd);
 	weir_connections_close(engine->connections);
 	weir_exchanges_close(&engine->exchanges);
+	if (engine->clock_fd >= 0)
+		close(engine->clock_fd);
+	weir_lists_close(&engine->lists);
 	weir_xdp_close(&engine->xdp);
 	weir_programs_forget();
 	weir_tc_close(&engine->tc);
@@ -252,9 +333,10 @@ static struct weir_engine *new_engine(const struct weir_engine_options *options)
 
 	if (!engine)
 		return NULL;
-	engine->netlink_fd = engine->load.lock_fd = -1;
+	engine->netlink_fd = engine->clock_fd = engine->load.lock_fd = -1;
 	engine->generation.outer_fd = engine->generation.inner_fd = -1;
-	engine->dataplane.prefixes_fd = engine->dataplane.events_fd = -1;
+	weir_dataplane_init(&engine->dataplane);
+	engine->wall_clock = options->wall_ns ? options->wall_ns : weir_clock_wall_ns;
 	engine->log = options->log;
 	engine->log_context = options->log_context;
 	engine->config = strdup(options->config ? options->config : WEIR_CONFIG_DEFAULT);
@@ -281,6 +363,8 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 		code = open_maps(engine, (uint32_t)policy->ledger.keys, err);
 	if (!code)
 		code = open_netlink(engine, err);
+	if (!code)
+		code = open_clock(engine, err);
 	if (!code)
 		code = enforce(engine, policy, true, err);
 	if (!code) {
@@ -312,67 +396,31 @@ int weir_engine_reload(struct weir_engine *engine, struct weir_error *err)
 	return code;
 }
 
-static void say_set(const struct weir_engine *engine, const char *limit,
-		    const struct weir_policy_change *changes, size_t count, const char *before)
+/* The wall clock was set: aligned periods go by it from now on. */
+static void follow_clock(struct weir_engine *engine)
 {
-	char text[256] = "";
-	size_t used = 0;
+	struct weir_compiled_before now = weir_generation_now(&engine->generation);
+	uint64_t wall_ns = engine->wall_clock(), was_ns = engine->wall_ns;
+	uint64_t apart = wall_ns > was_ns ? wall_ns - was_ns : was_ns - wall_ns;
+	bool moved = false;
 
-	for (size_t i = 0; i < count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, " %s=%s",
-					 changes[i].field, changes[i].value);
-	weir_engine_say(engine, "limit %s:%s (weir set), before: %s", limit, text, before);
-}
+	weir_clock_drain(engine->clock_fd);
+	if (apart <= WEIR_PHASE_SLACK_TICKS >> WEIR_TICK_SHIFT)
+		return;
+	engine->wall_ns = wall_ns;
+	for (uint32_t i = 0; i < now.count; i++) {
+		struct weir_limit next = now.limits[i];
+		const struct weir_label label = now.labels[next.slot];
 
-/* Into force, or nothing has changed. *label_before gets the label that it had. */
-static int change(struct weir_engine *engine, const char *name,
-		  const struct weir_policy_change *changes, size_t count, bool save,
-		  struct weir_label *label_before, struct weir_error *err)
-{
-	struct weir_policy_limit *limit = weir_policy_find_limit(engine->policy, name), before;
-	bool monitor = engine->policy->mode == WEIR_POLICY_MONITOR;
-	struct weir_label label;
-	struct weir_limit next;
-	int code;
-
-	/* A change touches plain values only, so a plain copy brings them back. */
-	if (limit)
-		before = *limit;
-	code = weir_policy_set(engine->policy, name, changes, count, err);
-	if (code)
-		return code;
-	code = weir_compile_limit(limit, monitor, &next, err);
-	if (!code && save)
-		code = weir_overrides_save(engine->overrides, name, changes, count, err);
-	if (code) {
-		*limit = before;
-		return code;
+		if (next.kind != WEIR_KIND_PERIOD || !next.period.align)
+			continue;
+		next.period.phase = weir_compile_phase(next.period.period, wall_ns);
+		weir_generation_set(&engine->generation, i, &next, &label);
+		moved = true;
 	}
-	weir_compile_label(&before, label_before);
-	weir_compile_label(limit, &label);
-	weir_generation_set(&engine->generation, (uint32_t)(limit - engine->policy->limits), &next,
-			    &label);
-	return 0;
-}
-
-int weir_engine_set(struct weir_engine *engine, const char *name,
-		    const struct weir_policy_change *changes, size_t count, bool save,
-		    struct weir_error *err)
-{
-	struct weir_label before;
-	int code = change(engine, name, changes, count, save, &before, err);
-
-	if (!code)
-		say_set(engine, name, changes, count, before.setting);
-	return code;
-}
-
-int weir_engine_move(struct weir_engine *engine, const char *name,
-		     const struct weir_policy_change *step, struct weir_error *err)
-{
-	struct weir_label before;
-
-	return change(engine, name, step, 1, false, &before, err);
+	if (moved)
+		weir_engine_say(engine, "the wall clock was set by %+.3f s: aligned periods follow",
+				(double)(int64_t)(wall_ns - was_ns) / 1e9);
 }
 
 void weir_engine_tick(struct weir_engine *engine)
@@ -386,6 +434,15 @@ void weir_engine_tick(struct weir_engine *engine)
 	weir_held_look(engine, news || ++engine->ticks % RETRY_TICKS == 0);
 	if (++engine->since_recount >= RECOUNT_TICKS)
 		recount(engine);
+	follow_clock(engine);
+	weir_lists_expire(&engine->lists, weir_monotonic_ns());
+	if (engine->ticks % BANS_TICKS == 0)
+		weir_sweep_bans(&engine->dataplane, weir_monotonic_ns());
+}
+
+int weir_engine_clock_fd(const struct weir_engine *engine)
+{
+	return engine->clock_fd;
 }
 
 int weir_engine_netlink_fd(const struct weir_engine *engine)

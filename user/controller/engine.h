@@ -17,6 +17,7 @@
 
 #include "controller/dataplane.h"
 #include "controller/error.h"
+#include "controller/lists.h"
 #include "controller/policy.h"
 
 #define WEIR_PINS_DEFAULT "/sys/fs/bpf/weir"
@@ -56,6 +57,7 @@ struct weir_engine_options {
 	const char *overrides; /* what `weir set --save` keeps; NULL: WEIR_OVERRIDES_DEFAULT */
 	weir_engine_log log;
 	void *log_context;
+	uint64_t (*wall_ns)(void); /* for tests; NULL: weir_clock_wall_ns (controller/clock.h) */
 };
 
 /*
@@ -80,19 +82,36 @@ int weir_engine_move(struct weir_engine *engine, const char *limit,
 		     const struct weir_policy_change *step, struct weir_error *err);
 
 /*
- * To be called about once a second, and at once when netlink tells of a link: attaches
- * interfaces that have come (back), notices programs that others took off or replaced.
+ * To be called about once a second, and at once when netlink tells of a link or the wall clock
+ * was set: attaches interfaces that have come (back), notices programs that others took off or
+ * replaced, moves aligned periods with the clock, takes out list entries and bans that are over.
  */
 void weir_engine_tick(struct weir_engine *engine);
 
 /* A netlink socket to watch for reading; then call weir_engine_tick, which drains it. */
 int weir_engine_netlink_fd(const struct weir_engine *engine);
+/* The same for a descriptor that turns readable when the wall clock is set. */
+int weir_engine_clock_fd(const struct weir_engine *engine);
 
 /*
  * Ends the engine. The data plane stays as it is, unless `detach`: then every program, link,
  * filter and pin of ours is taken away, and nothing else.
  */
 void weir_engine_stop(struct weir_engine *engine, bool detach);
+
+/*
+ * `weir allow`, `weir deny`: acts before it returns, kept over reloads and restarts. `for_ns`
+ * from now on, 0 for ever; a prefix that is there is extended, never shortened. *expires_ns:
+ * when it then ends, by CLOCK_MONOTONIC, 0 never. -EINVAL, -E2BIG, -ENOMEM.
+ */
+int weir_engine_list_add(struct weir_engine *engine, enum weir_list list, const char *prefix,
+			 uint64_t for_ns, uint64_t *expires_ns, struct weir_error *err);
+/* -ENOENT for what is not there, -EINVAL for what the configuration has. */
+int weir_engine_list_del(struct weir_engine *engine, enum weir_list list, const char *prefix,
+			 struct weir_error *err);
+/* The table itself, sorted; until the next change. */
+const struct weir_list_table *weir_engine_list(const struct weir_engine *engine,
+					       enum weir_list list);
 
 /* The policy in force, `set` changes included. Owned by the engine, until the next change. */
 const struct weir_policy *weir_engine_policy(const struct weir_engine *engine);

@@ -7,7 +7,9 @@
 #include "controller/exchanges.h"
 #include "controller/engine.h"
 #include "controller/generation.h"
+#include "controller/lists.h"
 #include "controller/load.h"
+#include "controller/own.h"
 #include "controller/tc.h"
 
 /* Interfaces in the policy's order. */
@@ -25,6 +27,10 @@ struct weir_engine {
 	struct weir_load load;
 	struct weir_dataplane dataplane;
 	struct weir_generation generation;
+	struct weir_own own;
+	struct weir_lists lists;
+	uint64_t (*wall_clock)(void); /* weir_clock_wall_ns */
+	uint64_t wall_ns;	      /* what the phases of aligned periods go by */
 	struct weir_xdp xdp;
 	struct weir_tc tc;
 	uint32_t hooks; /* that limits use: 1 << enum weir_hook */
@@ -32,6 +38,7 @@ struct weir_engine {
 	struct weir_connections *connections; /* NULL until a policy has a gate or a service */
 	struct weir_exchanges_map exchanges;
 	int netlink_fd;
+	int clock_fd;
 	unsigned int ticks;
 	unsigned int since_recount; /* ticks */
 };

@@ -35,6 +35,7 @@ static json_t *scalar_json(const struct weir_field *field, const void *object)
 	case WEIR_FIELD_BOOL:
 		return json_boolean(*(const bool *)value);
 	case WEIR_FIELD_COUNT:
+		return *number ? json_integer((json_int_t)*number) : NULL;
 	case WEIR_FIELD_TIME:
 		return json_integer((json_int_t)*number);
 	case WEIR_FIELD_LEVEL:

@@ -378,6 +378,6 @@ bool weir_field_text(const struct weir_field *field, const void *object, char *t
 	number_printer(field->type)(number, text);
 	if (field->type == WEIR_FIELD_LEVEL && (!number || number == UINT64_MAX))
 		strcpy(text, number ? "unlimited" : "block");
-	/* A time that may be left out is 0 when it is. */
-	return number || field->type != WEIR_FIELD_TIME;
+	/* A time or a count that may be left out is 0 when it is. */
+	return number || (field->type != WEIR_FIELD_TIME && field->type != WEIR_FIELD_COUNT);
 }

@@ -158,8 +158,10 @@ static void begin_slots(const struct weir_generation *generation,
 
 		if (slot_in_force(generation, slot))
 			continue;
-		for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
+		for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++) {
 			dataplane->cpus[cpu].totals[slot] = (struct weir_totals){ 0 };
+			dataplane->cpus[cpu].leases[slot] = (struct weir_lease){ 0 };
+		}
 		dataplane->labels[slot] = compiled->labels[i];
 	}
 }
@@ -232,11 +234,22 @@ static void set_plain(const struct weir_generation *generation, bool allowed)
 				0);
 }
 
+static bool is_same(const struct weir_limit *live, const struct weir_limit *next)
+{
+	return !memcmp(live->words, next->words, sizeof(live->words)) &&
+	       live->flags == next->flags && live->ban_ticks == next->ban_ticks &&
+	       live->ban_window_ticks == next->ban_window_ticks &&
+	       live->ban_after == next->ban_after;
+}
+
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 			 const struct weir_limit *next, const struct weir_label *label)
 {
 	struct weir_limit *live = limits_of(generation, active_of(generation)) + limit;
 
+	/* Said again, as some do all the time, it is no new revision. */
+	if (is_same(live, next))
+		return;
 	weir_dataplane_remember(generation->dataplane, live, now_ns());
 	set_plain(generation, false);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)

@@ -35,7 +35,15 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
  * revision, and a packet reads its cost before the burst, so what it can see is the old cost
  * with the new burst: it pays the price of a moment earlier for room that the new limit grants.
  * tat - now <= burst of the new limit holds throughout, so nothing is refilled: the charges of
- * all packets add up to no more than the time that passed and one new burst. The alternative,
+ * all packets add up to no more than the time that passed and one new burst.
+ *
+ * The words of the others are as harmless. Sliding: window, then quota with capacity (one word;
+ * the capacity never changes in place): a packet decides by the old or the new quota, and so by
+ * the old or the new window, over stamps that nobody rewrites; what it lets pass is stored and
+ * counts from then on. Period: length, phase, then quota with align: with a new length and an
+ * old phase a period that opens in that instant may end early (weir_period_until holds it to
+ * one length), so a key may begin anew once, as it might at any change of the length. A gate is
+ * one word. Fronts go by the revision, which is stored last. The alternative,
  * a switch of generations with its wait, takes 10 ms and more a change (measured).
  */
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,

@@ -21,5 +21,6 @@ void weir_journal_add(struct weir_journal *journal, uint64_t time_ns, const char
 /* The same for a movement of a loop, which the JSON then has beside its text. */
 void weir_journal_add_movement(struct weir_journal *journal, uint64_t time_ns,
 			       const struct weir_movement *movement);
-/* [{"time_ns": …, "text": …, "movement": {…}}, …], oldest first, the last `count` at most; NULL: no memory. */
+/* [{"time_ns": …, "text": …, "movement": {…}}, …], oldest first, the last `count` at most; NULL: no
+ * memory. */
 json_t *weir_journal_json(const struct weir_journal *journal, size_t count);

@@ -2,7 +2,10 @@
 #include "controller/keys.h"
 
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BOTH_ADDRESSES (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION)
@@ -45,6 +48,23 @@ uint64_t weir_record_tag(const struct weir_key_record *record, const struct weir
 		return 0;
 	memcpy(limit->key & WEIR_KEY_SOURCE ? key.source : key.destination, record->address,
 	       sizeof(record->address));
+	return weir_key_tag(&key, limit->salt, seeds);
+}
+
+uint64_t weir_own_record_tag(const struct weir_own_record *record, const struct weir_limit *limit,
+			     const struct weir_seeds *seeds)
+{
+	struct weir_key key = {
+		.ports = (uint32_t)record->key.source_port << 16 | record->key.destination_port,
+		.kind = record->key.family | (uint32_t)record->key.protocol << 8,
+	};
+
+	if (limit->key & WEIR_KEY_SOURCE)
+		memcpy(key.source, record->key.address, sizeof(key.source));
+	if (limit->key & WEIR_KEY_DESTINATION)
+		memcpy(key.destination,
+		       limit->key & WEIR_KEY_SOURCE ? record->peer : record->key.address,
+		       sizeof(key.destination));
 	return weir_key_tag(&key, limit->salt, seeds);
 }
 
@@ -108,6 +128,25 @@ char *weir_record_print(const struct weir_key_record *record, const struct weir_
 	return text;
 }
 
+char *weir_own_record_print(const struct weir_own_record *record, const struct weir_limit *limit,
+			    char *text)
+{
+	bool v6 = record->key.family == 6;
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN], protocol[8];
+
+	if ((limit->key & BOTH_ADDRESSES) != BOTH_ADDRESSES)
+		return weir_record_print(&record->key, limit, text);
+	inet_ntop(v6 ? AF_INET6 : AF_INET, record->key.address, source, sizeof(source));
+	inet_ntop(v6 ? AF_INET6 : AF_INET, record->peer, destination, sizeof(destination));
+	snprintf(protocol, sizeof(protocol), "%u", record->key.protocol);
+	snprintf(text, WEIR_KEY_TEXT, v6 ? "%s [%s]:%u > [%s]:%u" : "%s %s:%u > %s:%u",
+		 record->key.protocol == IPPROTO_TCP   ? "tcp"
+		 : record->key.protocol == IPPROTO_UDP ? "udp"
+						       : protocol,
+		 source, record->key.source_port, destination, record->key.destination_port);
+	return text;
+}
+
 char *weir_limit_key_print(const struct weir_limit *limit, char *text)
 {
 	const char *what = limit->key & WEIR_KEY_SOURCE ? "source" : "destination";
@@ -124,4 +163,57 @@ char *weir_limit_key_print(const struct weir_limit *limit, char *text)
 	else
 		snprintf(text, WEIR_KEY_TEXT, "%s", what);
 	return text;
+}
+
+/* ---- bans ---- */
+
+#define BANS_A_CALL 4096
+
+/* Reads on from where the last call ended: 0, 1 at the end, or -errno. */
+static int read_some(struct weir_bans *bans, int fd, uint32_t *cursor, bool first)
+{
+	uint32_t count = BANS_A_CALL, next;
+	int code = 0;
+
+	if (bpf_map_lookup_batch(fd, first ? NULL : cursor, &next, bans->tags + bans->count,
+				 bans->items + bans->count, &count, NULL))
+		code = errno == ENOENT ? 1 : -errno;
+	if (code >= 0) {
+		bans->count += count;
+		*cursor = next;
+	}
+	return code;
+}
+
+int weir_bans_read(struct weir_bans *bans, const struct weir_dataplane *dataplane)
+{
+	uint32_t cursor = 0;
+	int code = 0;
+
+	*bans = (struct weir_bans){
+		.tags = malloc((WEIR_BANS_MAX + BANS_A_CALL) * sizeof(*bans->tags)),
+		.items = malloc((WEIR_BANS_MAX + BANS_A_CALL) * sizeof(*bans->items)),
+	};
+	if (!bans->tags || !bans->items)
+		code = -ENOMEM;
+	while (!code && bans->count <= WEIR_BANS_MAX)
+		code = read_some(bans, dataplane->bans_fd, &cursor, !bans->count);
+	if (code < 0)
+		weir_bans_free(bans);
+	return code < 0 ? code : 0;
+}
+
+void weir_bans_free(struct weir_bans *bans)
+{
+	free(bans->tags);
+	free(bans->items);
+	*bans = (struct weir_bans){ 0 };
+}
+
+struct weir_own_record weir_ban_record(const struct weir_ban *ban)
+{
+	struct weir_own_record record = { .key = ban->key };
+
+	memcpy(record.peer, ban->peer, sizeof(record.peer));
+	return record;
 }

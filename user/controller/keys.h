@@ -12,7 +12,7 @@
 #include "controller/dataplane.h"
 #include "weir/abi.h"
 
-#define WEIR_KEY_TEXT 64
+#define WEIR_KEY_TEXT 128
 
 /* Every limit in force, found by its slot in the totals: copied, so a reload changes nothing. */
 struct weir_limits_view {
@@ -37,6 +37,10 @@ uint64_t weir_record_tag(const struct weir_key_record *record, const struct weir
 bool weir_record_fits(const struct weir_key_record *record, const struct weir_limit *limit,
 		      const struct weir_seeds *seeds, uint64_t tag);
 
+/* The same of a record with both addresses: always known. */
+uint64_t weir_own_record_tag(const struct weir_own_record *record, const struct weir_limit *limit,
+			     const struct weir_seeds *seeds);
+
 /* The record of an address (16 bytes, network order, IPv4 in the first 4) under a limit whose
  * key is the source, the destination or none. */
 struct weir_key_record weir_record_of_address(const struct weir_limit *limit, uint8_t family,
@@ -49,9 +53,26 @@ struct weir_key_record weir_record_of_address(const struct weir_limit *limit, ui
 char *weir_record_print(const struct weir_key_record *record, const struct weir_limit *limit,
 			char *text);
 
+/* The same, a flow as "tcp 192.0.2.7:4000 > 198.51.100.1:443" ("6" for what has no name). */
+char *weir_own_record_print(const struct weir_own_record *record, const struct weir_limit *limit,
+			    char *text);
+
 /* "source/32/64", "destination/24/56", "source+port", "flow", "none": fills WEIR_KEY_TEXT. */
 char *weir_limit_key_print(const struct weir_limit *limit, char *text);
 
 /* Lengths of the masks, 0-32 and 0-128. */
 unsigned int weir_limit_length4(const struct weir_limit *limit);
 unsigned int weir_limit_length6(const struct weir_limit *limit);
+
+/* All bans, as they are: tags and items go together. */
+struct weir_bans {
+	uint64_t *tags;
+	struct weir_ban *items;
+	size_t count;
+};
+
+/* 0, -ENOMEM, or what the kernel says. Reads at most WEIR_BANS_MAX. */
+int weir_bans_read(struct weir_bans *bans, const struct weir_dataplane *dataplane);
+void weir_bans_free(struct weir_bans *bans);
+/* Whom a ban is about. */
+struct weir_own_record weir_ban_record(const struct weir_ban *ban);

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "controller/dataplane.h"
@@ -18,6 +19,32 @@ static void raise_memlock(void)
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	setrlimit(RLIMIT_MEMLOCK, &all);
+}
+
+/* What of the programs' needs came last, and with which kernel. */
+static const struct {
+	enum bpf_func_id helper;
+	const char *name, *since;
+} needs[] = {
+	{ BPF_FUNC_loop, "bpf_loop", "5.17" },
+	{ BPF_FUNC_xdp_get_buff_len, "bpf_xdp_get_buff_len", "5.18" },
+};
+
+/* A probe that isn't allowed finds nothing missing: making the maps will tell. */
+static int check_kernel(struct weir_error *err)
+{
+	struct utsname kernel;
+
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, needs[i].helper, NULL))
+			continue;
+		uname(&kernel);
+		return weir_error_set(err, -EOPNOTSUPP,
+				      "kernel %s has no %s for XDP (Linux has it since %s): weir "
+				      "needs Linux " WEIR_KERNEL_MIN " or later",
+				      kernel.release, needs[i].name, needs[i].since);
+	}
+	return 0;
 }
 
 /* ---- adoption ---- */
@@ -214,7 +241,9 @@ int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, stru
 	strcpy(load->pins, pins);
 	weir_kernel_words_listen();
 	raise_memlock();
-	code = weir_pins_mount(pins, &load->mounted, err);
+	code = check_kernel(err);
+	if (!code)
+		code = weir_pins_mount(pins, &load->mounted, err);
 	if (!code)
 		code = take_folder(load, err);
 	if (!code) {

@@ -16,6 +16,9 @@
 
 #define WEIR_PINS_SIZE 200
 
+/* The oldest kernel whose verifier is known to take the programs: scripts/kernels/test.sh. */
+#define WEIR_KERNEL_MIN "6.1"
+
 struct weir_load {
 	char pins[WEIR_PINS_SIZE];
 	struct weir_bpf *skeleton; /* for its maps */
@@ -29,7 +32,8 @@ struct weir_load {
 /*
  * Adopts what is pinned, else makes maps of room for `keys`. No program is loaded. Refused:
  * -EPROTO for pins of another ABI version or layout, -EBUSY where another engine holds them,
- * -ENOTDIR for a folder that is on no bpffs and can't be a mount point (not empty). `note`
+ * -ENOTDIR for a folder that is on no bpffs and can't be a mount point (not empty), -EOPNOTSUPP
+ * for a kernel that lacks what the programs need; the sentence names both. `note`
  * gets a sentence for the log, or "".
  */
 int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, struct weir_error *note,

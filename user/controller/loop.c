@@ -195,7 +195,10 @@ static int watch_engine(struct weir_loop *loop, struct weir_error *err)
 	    watch(loop,
 		  event_new(loop->base, ring_buffer__epoll_fd(loop->ring), reads, on_ring, loop),
 		  NULL) ||
-	    (links >= 0 && watch(loop, event_new(loop->base, links, reads, on_link, loop), NULL)))
+	    (links >= 0 && watch(loop, event_new(loop->base, links, reads, on_link, loop), NULL)) ||
+	    watch(loop,
+		  event_new(loop->base, weir_engine_clock_fd(loop->engine), reads, on_link, loop),
+		  NULL))
 		return weir_error_set(err, -ENOMEM, "out of memory");
 	weir_rates_update(&loop->rates, dataplane, weir_monotonic_ns());
 	return 0;

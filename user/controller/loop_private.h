@@ -35,7 +35,7 @@ struct weir_loop {
 	struct weir_services *services;
 	struct event *services_timer;
 	struct weir_outcomes *outcomes; /* while a service trusts reports */
-	struct event *watched[6]; /* signals, timer, netlink, ring */
+	struct event *watched[7]; /* signals, timer, netlink, clock, ring */
 	size_t watched_count;
 	struct weir_subscriber subscribers[2 * WEIR_CONTROL_CLIENTS_MAX];
 	size_t subscriber_count;

@@ -94,21 +94,25 @@ static int set_timer(struct weir_loop *loop)
 	return !loop->services_timer || event_add(loop->services_timer, &every) ? -ENOMEM : 0;
 }
 
-static int open_outcomes(struct weir_loop *loop, struct weir_error *err)
+/* Without the socket all else works, and `weir report` too: that is said, and no more. */
+static void open_outcomes(struct weir_loop *loop)
 {
 	const struct weir_policy *policy = weir_engine_policy(loop->engine);
+	struct weir_error err = { 0 };
 	bool wanted = false;
 
 	for (size_t i = 0; i < policy->service_count; i++)
 		wanted |= policy->services[i].trust == WEIR_POLICY_TRUST_REPORT;
 	if (wanted == (loop->outcomes != NULL))
-		return 0;
-	if (wanted)
-		return weir_outcomes_start(&loop->outcomes, loop->base, loop->socket,
-					   loop->group_id, take_outcome, loop, err);
-	weir_outcomes_stop(loop->outcomes);
-	loop->outcomes = NULL;
-	return 0;
+		return;
+	if (!wanted) {
+		weir_outcomes_stop(loop->outcomes);
+		loop->outcomes = NULL;
+	} else if (weir_outcomes_start(&loop->outcomes, loop->base, loop->socket, loop->group_id,
+				       take_outcome, loop, &err)) {
+		weir_error_prefix(&err, "no datagrams of reports are taken: ");
+		weir_loop_log(loop, err.text);
+	}
 }
 
 int weir_loop_services_apply(struct weir_loop *loop, struct weir_error *err)
@@ -131,7 +135,8 @@ int weir_loop_services_apply(struct weir_loop *loop, struct weir_error *err)
 				 (int64_t)weir_monotonic_ns(), err);
 	if (!rc && set_timer(loop))
 		rc = weir_error_set(err, -ENOMEM, "out of memory");
-	return rc ? rc : open_outcomes(loop, err);
+	open_outcomes(loop);
+	return rc;
 }
 
 void weir_loop_services_end(struct weir_loop *loop)

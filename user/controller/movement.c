@@ -32,8 +32,7 @@ void weir_movement_print(const struct weir_movement *movement, char *text, size_
 	print_level(loop, movement->to, to);
 	if (movement->from == movement->to)
 		snprintf(text, size, "service %s: %s: %s stays %s (%s: %s)", movement->service,
-			 weir_loop_name(loop), what[loop], to, movement->signal,
-			 movement->figures);
+			 weir_loop_name(loop), what[loop], to, movement->signal, movement->figures);
 	else
 		snprintf(text, size, "service %s: %s: %s %s -> %s (%s: %s)", movement->service,
 			 weir_loop_name(loop), what[loop], from, to, movement->signal,

@@ -14,7 +14,8 @@ struct weir_movement {
 	int64_t time_ns; /* on the clock of the ticks */
 	char service[32];
 	enum weir_loop_kind loop;
-	/* A fraction dropped, exchanges in flight (INFINITY: no ceiling), or an offer in its unit. */
+	/* A fraction dropped, exchanges in flight (INFINITY: no ceiling), or an offer in its unit.
+	 */
 	double from, to;
 	const char *signal;		  /* "failures", "cpu", "attempt failures", … */
 	char figures[WEIR_MOVEMENT_TEXT]; /* "120 failed, 80 ok, 0 dropped" */

@@ -54,13 +54,19 @@ double weir_offer_of_limit(const struct weir_policy_limit *limit, struct weir_of
 	return limit->gate.limit == WEIR_POLICY_UNLIMITED ? INFINITY : (double)limit->gate.limit;
 }
 
+double weir_offer_most(struct weir_offer_unit unit)
+{
+	return unit.per_ns ? OFFER_MAX : (double)WEIR_POLICY_COUNT_MAX;
+}
+
 struct weir_policy_change weir_offer_change(double offer, struct weir_offer_unit unit,
 					    char text[WEIR_OFFER_TEXT])
 {
-	double most = unit.per_ns ? OFFER_MAX : (double)WEIR_POLICY_COUNT_MAX;
-	double whole = fmin(fmax(floor(offer + 0.5), 1), most);
+	double whole = fmin(fmax(floor(offer + 0.5), 1), weir_offer_most(unit));
 
 	snprintf(text, WEIR_OFFER_TEXT, "%.0f%s", whole,
-		 !unit.per_ns ? "" : unit.bytes ? "byte" : period_name(unit.per_ns));
+		 !unit.per_ns ? ""
+		 : unit.bytes ? "byte"
+			      : period_name(unit.per_ns));
 	return (struct weir_policy_change){ unit.per_ns ? "rate" : "limit", text };
 }

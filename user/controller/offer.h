@@ -23,6 +23,8 @@ double weir_offer_of_rate(const struct weir_rate *rate, struct weir_offer_unit u
 /* What a limit is set to now. */
 double weir_offer_of_limit(const struct weir_policy_limit *limit, struct weir_offer_unit unit);
 
+/* The largest offer that a limit can be set to. */
+double weir_offer_most(struct weir_offer_unit unit);
 /* The change that makes it an offer, whole and at least 1: `rate` or `limit`. */
 struct weir_policy_change weir_offer_change(double offer, struct weir_offer_unit unit,
 					    char text[WEIR_OFFER_TEXT]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "controller/policy_schema.h"
 
+#include "weir/place.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,34 @@ struct weir_policy_service *weir_policy_find_service(const struct weir_policy *p
 			return &policy->services[i];
 	}
 	return NULL;
+}
+
+uint64_t weir_policy_own_keys(const struct weir_policy *policy,
+			      const struct weir_policy_limit *limit)
+{
+	uint64_t wanted = limit->keys, keys = 16, most;
+
+	if (!limit->sliding.given && limit->key.kind != WEIR_POLICY_KEY_FLOW)
+		return 0;
+	if (limit->key.kind == WEIR_POLICY_KEY_NONE)
+		return keys;
+	if (!wanted) {
+		wanted = policy->ledger.keys;
+		most = WEIR_POLICY_OWN_KEYS_MAX;
+		if (limit->sliding.given)
+			most = WEIR_POLICY_RINGS_BYTES /
+			       (weir_ring_capacity((uint32_t)limit->sliding.quota) *
+				sizeof(uint64_t));
+		if (wanted > most)
+			wanted = most;
+		if (wanted > WEIR_POLICY_OWN_KEYS_MAX)
+			wanted = WEIR_POLICY_OWN_KEYS_MAX;
+		if (wanted < WEIR_POLICY_OWN_KEYS_MIN)
+			wanted = WEIR_POLICY_OWN_KEYS_MIN;
+	}
+	while (keys < wanted)
+		keys *= 2;
+	return keys;
 }
 
 bool weir_policy_equal(const struct weir_policy *a, const struct weir_policy *b)

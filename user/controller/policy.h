@@ -165,6 +165,7 @@ struct weir_policy_limit {
 	struct weir_policy_match match;
 	enum weir_policy_mode mode;
 	enum weir_policy_untracked untracked; /* default pass */
+	uint64_t keys; /* 1024 - 1Mi of a ledger of its own; 0: see weir_policy_own_keys */
 	struct weir_policy_ban ban;
 };
 
@@ -268,6 +269,20 @@ json_t *weir_policy_json(const struct weir_policy *policy);
 bool weir_policy_equal(const struct weir_policy *a, const struct weir_policy *b);
 /* The same for one limit: what a reload needs to know before it keeps state. */
 bool weir_policy_limit_equal(const struct weir_policy_limit *a, const struct weir_policy_limit *b);
+
+#define WEIR_POLICY_OWN_KEYS_MIN 1024U
+#define WEIR_POLICY_OWN_KEYS_MAX (1U << 20)
+/* Of all rings of a limit: what may be asked for, and what the default keeps to. */
+#define WEIR_POLICY_RINGS_BYTES_MAX (4ULL << 30)
+#define WEIR_POLICY_RINGS_BYTES (64ULL << 20)
+
+/*
+ * How many keys a limit has room for in a ledger of its own, a power of two: what `keys` says,
+ * else as many as the shared ledger has and 64 MiB of rings hold, at least 1024 and at most
+ * 1Mi; 16 for a limit with one key for all. 0: it counts in the shared ledger.
+ */
+uint64_t weir_policy_own_keys(const struct weir_policy *policy,
+			      const struct weir_policy_limit *limit);
 
 /* NULL if there is none. */
 struct weir_policy_limit *weir_policy_find_limit(const struct weir_policy *policy,

@@ -2,6 +2,7 @@
 #include "controller/policy_schema.h"
 
 #include "weir/bucket.h"
+#include "weir/place.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -134,10 +135,36 @@ static int check_gate(const struct weir_policy_limit *limit, struct weir_error *
 	return 0;
 }
 
+static int check_keys(const struct weir_policy_limit *limit, struct weir_error *err)
+{
+	uint64_t ring = limit->sliding.given ? sizeof(uint64_t) * weir_ring_capacity(
+							(uint32_t)limit->sliding.quota)
+					     : 1;
+	uint64_t most = WEIR_POLICY_RINGS_BYTES_MAX / ring;
+
+	if (!limit->keys)
+		return 0;
+	if (!limit->sliding.given && limit->key.kind != WEIR_POLICY_KEY_FLOW)
+		return weir_error_set(err, -EINVAL,
+				      "field 'keys': only a limit that is sliding or has key: flow "
+				      "has a ledger of its own: remove it; ledger.keys is how many "
+				      "keys the others share");
+	if (limit->key.kind == WEIR_POLICY_KEY_NONE)
+		return weir_error_set(err, -EINVAL,
+				      "field 'keys': key: none is one key for all: remove it");
+	if (limit->keys <= most)
+		return 0;
+	return weir_error_set(err, -ERANGE,
+			      "field 'keys': '%llu' keys with a ring of %llu bytes each are more "
+			      "than 4 GiB: write at most %llu",
+			      (unsigned long long)limit->keys, (unsigned long long)ring,
+			      (unsigned long long)most);
+}
+
 /* `weir show NAME` must mean one thing. */
 static bool is_reserved(const char *name)
 {
-	static const char *const words[] = { "limits", "lists", "interfaces", "services" };
+	static const char *const words[] = { "limits", "lists", "interfaces", "services", "bans" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (!strcmp(words[i], name))
@@ -166,6 +193,8 @@ static int check_limit(const struct weir_policy *policy, const struct weir_polic
 	rc = limit->bucket.given ? check_bucket(&limit->bucket, err) : 0;
 	if (!rc && limit->gate.given)
 		rc = check_gate(limit, err);
+	if (!rc)
+		rc = check_keys(limit, err);
 	return rc ? rc : check_match(policy, &limit->match, err);
 }
 

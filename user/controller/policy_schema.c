@@ -208,6 +208,8 @@ const struct weir_field weir_policy_limit_fields[] = {
 	FIELD(weir_policy_limit, mode, "mode", WORD, FLAGS(SET), .words = mode_words),
 	FIELD(weir_policy_limit, untracked, "untracked", WORD, FLAGS(SET),
 	      .words = untracked_words),
+	FIELD(weir_policy_limit, keys, "keys", COUNT,
+	      RANGE(WEIR_POLICY_OWN_KEYS_MIN, WEIR_POLICY_OWN_KEYS_MAX)),
 	FIELD(weir_policy_limit, ban, "ban", MAP, FLAGS(GIVEN), .fields = ban_fields),
 	END,
 };

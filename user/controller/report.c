@@ -303,7 +303,7 @@ static json_t *add_named(json_t *report, const struct weir_view *view, const cha
 		json_decref(view->services ? NULL : report);
 		weir_error_set(err, -ENOENT,
 			       "there is no limit or service '%s': give limits, interfaces, "
-			       "services, ledger or the name of one",
+			       "services, ledger, lists, bans or the name of one",
 			       name);
 		return NULL;
 	}
@@ -320,13 +320,15 @@ json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc
 		{ "limits", weir_report_limits },
 		{ "interfaces", weir_report_interfaces },
 		{ "ledger", weir_report_ledger },
+		{ "lists", weir_report_lists },
+		{ "bans", weir_report_bans },
 	};
 	bool all = !what || !strcmp(what, "all"), part = false;
 	json_t *report = weir_report_new(view);
 
 	*rc = 0;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		if (!all && strcmp(parts[i].name, what))
+		if (all ? !strcmp(parts[i].name, "bans") : strcmp(parts[i].name, what))
 			continue;
 		part = true;
 		report = weir_report_add(report, parts[i].name, parts[i].make(view));
@@ -346,11 +348,11 @@ json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc
 static json_t *top_entry(const struct weir_dataplane *dataplane, const struct weir_top_entry *entry,
 			 const struct weir_limit *limit, uint64_t span_ns)
 {
-	const struct weir_label *label = &dataplane->labels[entry->key.slot];
+	const struct weir_label *label = &dataplane->labels[entry->key.key.slot];
 	char name[sizeof(label->name)], key[WEIR_KEY_TEXT];
 
 	copy_text(name, label->name, sizeof(name));
-	weir_record_print(&entry->key, limit, key);
+	weir_own_record_print(&entry->key, limit, key);
 	if (!span_ns)
 		return json_pack("{s:s, s:s, s:I, s:I}", "limit", name, "key", key, "admitted",
 				 (json_int_t)entry->passed, "refused", (json_int_t)entry->refused);
@@ -367,7 +369,7 @@ json_t *weir_report_top(const struct weir_dataplane *dataplane, const struct wei
 
 	for (size_t i = first; i < top->count && i - first < count && array; i++) {
 		const struct weir_top_entry *entry = &top->entries[i];
-		const struct weir_limit *limit = weir_limits_view_slot(limits, entry->key.slot);
+		const struct weir_limit *limit = weir_limits_view_slot(limits, entry->key.key.slot);
 
 		if (limit &&
 		    json_array_append_new(array, top_entry(dataplane, entry, limit, span_ns))) {

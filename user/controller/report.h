@@ -36,6 +36,7 @@ struct weir_view {
 	const struct weir_interface_status *interfaces;
 	size_t interface_count;
 	const struct weir_services *services; /* NULL: only a controller knows */
+	const struct weir_engine *engine; /* for the lists; NULL: not known */
 	bool live;	 /* a controller keeps it; false: read from the pins */
 	uint64_t now_ns; /* CLOCK_MONOTONIC, which is what the kernel side counts by */
 };
@@ -56,12 +57,22 @@ json_t *weir_report_interfaces(const struct weir_view *view);
 json_t *weir_report_ledger(const struct weir_view *view);
 
 /*
- * A whole report of "limits", "interfaces", "services", "ledger", "all" of these (also NULL), or
- * one limit or service by its name. NULL with -ENOENT and a sentence in err where there is none,
- * -EAGAIN for services without a controller, -ENOMEM.
+ * A whole report of "limits", "interfaces", "services", "ledger", "lists", "all" of these (also
+ * NULL), of "bans", or one limit or service by its name. NULL with -ENOENT and a sentence in err
+ * where there is none, -EAGAIN for services without a controller, -ENOMEM.
  */
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
 			 struct weir_error *err);
+
+/* How many prefixes the lists have. */
+json_t *weir_report_lists(const struct weir_view *view);
+/* The bans in force: at most WEIR_BANS_MAX. */
+json_t *weir_report_bans(const struct weir_view *view);
+/* Entries [first, first + count) of a list as a part of an answer, what is over left out. */
+json_t *weir_report_list(const struct weir_list_table *table, enum weir_list list, size_t first,
+			 size_t count, uint64_t now_ns);
+/* Nanoseconds until then, null for WEIR_LIST_FOREVER. */
+json_t *weir_report_left(uint64_t expires_ns, uint64_t now_ns);
 
 /* The slot of a limit in force, or -ENOENT. */
 int weir_report_find_slot(const struct weir_dataplane *dataplane, const char *name);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 
+#include "controller/own.h"
 #include "controller/report.h"
 #include "weir/place.h"
 
@@ -74,18 +76,18 @@ json_t *weir_report_ledger(const struct weir_view *view)
 struct found {
 	const struct weir_set *set; /* NULL: nowhere */
 	uint32_t way;
+	uint32_t place;
 	bool room; /* whether a newcomer would find a place */
 };
 
-static struct found find(const struct weir_dataplane *dataplane, uint64_t tag, uint64_t now_ticks)
+static struct found find(const struct weir_set *ledger, uint32_t sets,
+			 const struct weir_seeds *seeds, uint64_t tag, uint64_t now_ticks)
 {
-	const struct weir_shape *shape = &dataplane->shape;
-	uint32_t indexes[2] = { weir_tag_first(tag, shape->sets),
-				weir_tag_second(tag, shape->sets, &shape->seeds) };
+	uint32_t indexes[2] = { weir_tag_first(tag, sets), weir_tag_second(tag, sets, seeds) };
 	struct found found = { 0 };
 
 	for (int i = 0; i < 2; i++) {
-		const struct weir_set *set = &dataplane->ledger[indexes[i]];
+		const struct weir_set *set = &ledger[indexes[i]];
 		uint32_t way = weir_set_find(set, tag), taken;
 
 		weir_set_room(set, now_ticks, &taken);
@@ -93,6 +95,7 @@ static struct found find(const struct weir_dataplane *dataplane, uint64_t tag, u
 		if (way < WEIR_WAYS && !found.set) {
 			found.set = set;
 			found.way = way;
+			found.place = indexes[i] * WEIR_WAYS + way;
 		}
 	}
 	return found;
@@ -154,9 +157,36 @@ static struct standing gate_standing(const struct weir_limit *limit, uint64_t wo
 				  inside < most ? 0 : UINT64_MAX };
 }
 
-static json_t *standing(json_t *made, const struct weir_limit *limit, uint64_t state,
-			uint64_t passed, uint64_t now_ticks)
+/* Of the `passed` events so far those in the window count; the oldest of them is waited for. */
+static struct standing sliding_standing(const struct weir_limit *limit, const uint64_t *ring,
+					uint64_t passed, uint64_t now_ticks)
 {
+	const struct weir_sliding_conf *conf = &limit->sliding;
+	uint64_t last = passed < conf->quota ? passed : conf->quota, inside = 0, stamp;
+
+	for (; ring && inside < last; inside++) {
+		stamp = weir_once(ring[weir_ring_index(passed - 1 - inside, conf->capacity)]);
+		if (weir_sliding_open(conf, stamp, now_ticks))
+			break;
+	}
+	if (inside < conf->quota)
+		return (struct standing){ (double)(conf->quota - inside), 0 };
+	stamp = weir_once(ring[weir_ring_index(passed - conf->quota, conf->capacity)]);
+	stamp = weir_sliding_until(conf, stamp);
+	return (struct standing){ 0, stamp > now_ticks ? stamp - now_ticks : 0 };
+}
+
+/* What is known of a key's place; all zero for one that has none. */
+struct held {
+	uint64_t state;
+	struct weir_counts counts;
+	const uint64_t *ring;
+};
+
+static json_t *standing(json_t *made, const struct weir_limit *limit, const struct held *held,
+			uint64_t now_ticks)
+{
+	uint64_t state = held->state, passed = held->counts.passed;
 	bool block = limit->flags & WEIR_LIMIT_BLOCK, free = limit->flags & WEIR_LIMIT_UNLIMITED;
 	struct standing now = { 0 };
 
@@ -164,7 +194,9 @@ static json_t *standing(json_t *made, const struct weir_limit *limit, uint64_t s
 		now = limit->kind == WEIR_KIND_PERIOD
 			      ? period_standing(limit, state, passed, now_ticks)
 		      : limit->kind == WEIR_KIND_GATE ? gate_standing(limit, state)
-						      : bucket_standing(limit, state, now_ticks);
+		      : limit->kind == WEIR_KIND_SLIDING
+			      ? sliding_standing(limit, held->ring, passed, now_ticks)
+			      : bucket_standing(limit, state, now_ticks);
 	}
 	made = weir_report_add(made, "left", block || free ? json_null() : json_real(now.left));
 	made = weir_report_add(made, "refused_now", json_boolean(block || now.wait_ticks));
@@ -175,29 +207,56 @@ static json_t *standing(json_t *made, const struct weir_limit *limit, uint64_t s
 			: json_integer((json_int_t)(now.wait_ticks >> WEIR_TICK_SHIFT)));
 }
 
-static json_t *ledger_state(json_t *made, const struct weir_view *view,
-			    const struct weir_limit *limit, uint64_t tag)
+/* What a place holds, refusals in the fronts included. */
+static struct held hold(const struct weir_dataplane *dataplane, const struct found *found,
+			const struct weir_own_view *own, uint64_t tag)
 {
-	uint64_t now_ticks = view->now_ns << WEIR_TICK_SHIFT, state = 0, passed;
-	struct found found = find(view->dataplane, tag, now_ticks);
-	struct weir_counts counts = { 0 };
+	struct held held = { 0 };
 
-	if (found.set) {
-		state = weir_once(found.set->state[found.way]);
-		counts.passed = weir_once(found.set->counts[found.way].passed);
-		counts.refused = weir_once(found.set->counts[found.way].refused) +
-				 fronts_refused(view->dataplane, tag);
-	}
-	if (state == WEIR_STATE_BUSY)
-		state = 0;
+	if (!found->set)
+		return held;
+	held.state = weir_once(found->set->state[found->way]);
+	held.counts.passed = weir_once(found->set->counts[found->way].passed);
+	held.counts.refused = weir_once(found->set->counts[found->way].refused) +
+			      fronts_refused(dataplane, tag);
+	if (own->capacity)
+		held.ring = own->rings + (size_t)found->place * own->capacity;
+	if (held.state == WEIR_STATE_BUSY)
+		held.state = 0;
+	return held;
+}
+
+static json_t *ledger_state(json_t *made, const struct weir_view *view,
+			    const struct weir_limit *limit, const struct weir_own_view *own,
+			    uint64_t tag)
+{
+	const struct weir_dataplane *dataplane = view->dataplane;
+	uint64_t now_ticks = view->now_ns << WEIR_TICK_SHIFT, passed;
+	struct found found = find(own->ledger ? own->ledger : dataplane->ledger,
+				  own->ledger ? own->sets : dataplane->shape.sets,
+				  &dataplane->shape.seeds, tag, now_ticks);
+	struct held held = hold(dataplane, &found, own, tag);
+
 	made = weir_report_add(made, "in_ledger", json_boolean(found.set));
 	made = weir_report_add(made, "room", json_boolean(found.set || found.room));
-	passed = limit->kind == WEIR_KIND_PERIOD ? counts.passed & 0xffffffff :
-		 limit->kind == WEIR_KIND_BUCKET ? weir_passed_count(counts.passed) :
-						   counts.passed;
+	passed = limit->kind == WEIR_KIND_PERIOD ? held.counts.passed & 0xffffffff :
+		 limit->kind == WEIR_KIND_BUCKET ? weir_passed_count(held.counts.passed) :
+						   held.counts.passed;
 	made = weir_report_add(made, "admitted", json_integer((json_int_t)passed));
-	made = weir_report_add(made, "refused", json_integer((json_int_t)counts.refused));
-	return standing(made, limit, state, counts.passed, now_ticks);
+	made = weir_report_add(made, "refused", json_integer((json_int_t)held.counts.refused));
+	return standing(made, limit, &held, now_ticks);
+}
+
+/* How long a key is banned: null where it isn't. */
+static json_t *ban_left(const struct weir_view *view, uint64_t tag)
+{
+	struct weir_ban ban;
+	uint64_t now_ticks = view->now_ns << WEIR_TICK_SHIFT;
+
+	if (bpf_map_lookup_elem(view->dataplane->bans_fd, &tag, &ban) ||
+	    ban.until_ticks <= now_ticks)
+		return json_null();
+	return json_integer((json_int_t)((ban.until_ticks - now_ticks) >> WEIR_TICK_SHIFT));
 }
 
 static json_t *why_limit(const struct weir_view *view, const struct weir_limit *limit,
@@ -207,7 +266,9 @@ static json_t *why_limit(const struct weir_view *view, const struct weir_limit *
 	struct weir_key_record record = weir_record_of_address(limit, family, address);
 	char name[sizeof(label->name)], setting[sizeof(label->setting)];
 	char key[WEIR_KEY_TEXT], kind[WEIR_KEY_TEXT];
+	struct weir_own_view own = { 0 };
 	json_t *made;
+	uint64_t tag;
 
 	memcpy(name, label->name, sizeof(name));
 	memcpy(setting, label->setting, sizeof(setting));
@@ -215,13 +276,17 @@ static json_t *why_limit(const struct weir_view *view, const struct weir_limit *
 	made = json_pack("{s:s, s:s, s:s, s:s}", "limit", name, "key",
 			 weir_limit_key_print(limit, kind), "setting", setting, "mode",
 			 limit->flags & WEIR_LIMIT_MONITOR ? "monitor" : "enforce");
-	/* An address alone says nothing about a key that has more in it; and a ledger of the
-	 * limit's own isn't among the maps that we have. */
-	if (limit->key & ~WEIR_KEY_SOURCE || limit->own_sets)
+	/* An address alone says nothing about a key that has more in it. */
+	if (limit->key & ~WEIR_KEY_SOURCE ||
+	    (limit->own_sets && weir_own_view_open(&own, view->dataplane, limit->slot)))
 		return weir_report_add(made, "in_ledger", json_null());
+	tag = weir_record_tag(&record, limit, &view->dataplane->shape.seeds);
 	made = weir_report_add(made, "of", json_string(weir_record_print(&record, limit, key)));
-	return ledger_state(made, view, limit,
-			    weir_record_tag(&record, limit, &view->dataplane->shape.seeds));
+	if (limit->ban_after)
+		made = weir_report_add(made, "banned_for_ns", ban_left(view, tag));
+	made = ledger_state(made, view, limit, &own, tag);
+	weir_own_view_close(&own);
+	return made;
 }
 
 int weir_report_parse_address(const char *text, uint8_t *family, uint8_t address[16],
@@ -255,6 +320,25 @@ static json_t *why_limits(const struct weir_view *view, uint8_t family, const vo
 	return array;
 }
 
+/* {"left_ns": …} of each list that has the address; null for one that has not. */
+static json_t *why_lists(const struct weir_view *view, uint8_t family, const void *address)
+{
+	json_t *made = json_object();
+	uint64_t expires_ns;
+
+	for (int list = 0; list < WEIR_LISTS; list++) {
+		bool there = weir_lists_look(view->dataplane, (enum weir_list)list, family,
+					     address, view->now_ns, &expires_ns);
+
+		made = weir_report_add(
+			made, weir_list_name((enum weir_list)list),
+			there ? json_pack("{s:o}", "left_ns",
+					  weir_report_left(expires_ns, view->now_ns)) :
+				json_null());
+	}
+	return made;
+}
+
 json_t *weir_report_why(const struct weir_view *view, uint8_t family, const void *address)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -262,5 +346,6 @@ json_t *weir_report_why(const struct weir_view *view, uint8_t family, const void
 
 	inet_ntop(family == 6 ? AF_INET6 : AF_INET, address, text, sizeof(text));
 	report = weir_report_add(report, "address", json_string(text));
+	report = weir_report_add(report, "lists", why_lists(view, family, address));
 	return weir_report_add(report, "limits", why_limits(view, family, address));
 }

@@ -104,8 +104,8 @@ static void start_governor(struct weir_service *service, int64_t now_ns)
 
 	read_committed(service, &before);
 	service->governing = false;
-	service->governor = weir_governor_new(conf, &control, now_ns + (int64_t)later,
-					      service->attempts);
+	service->governor =
+		weir_governor_new(conf, &control, now_ns + (int64_t)later, service->attempts);
 	service->governing = true;
 	offer = weir_governor_offer(&service->governor);
 	snprintf(figures, sizeof(figures), "floor %.7g, ceiling %.7g", conf->floor, conf->ceiling);
@@ -324,14 +324,13 @@ void weir_service_status(const struct weir_service *service, struct weir_service
 		.output = service->output,
 		.cpu = service->cpu,
 		.ratio = weir_breaker_ratio(service->breaker, service->now_ns),
-		.capacity =
-			weir_shedder_capacity(service->shedder, service->now_ns, service->cpu),
+		.capacity = weir_shedder_capacity(service->shedder, service->now_ns, service->cpu),
 		.average = weir_shedder_average(service->shedder),
 		.hot = service->hot,
 		.full = service->full,
 		.offer = service->governing ? weir_governor_offer(&service->governor) : NAN,
-		.mode = weir_climb_name(weir_governor_climb(
-			service->governing ? &service->governor : NULL)),
+		.mode = weir_climb_name(
+			weir_governor_climb(service->governing ? &service->governor : NULL)),
 		.last_bad = service->governing ? service->governor.last_bad : NAN,
 		.streak = service->governor.streak,
 		.median_ns = quantile(service, 0.5),

@@ -25,11 +25,11 @@
 #include "weir/shedder.h"
 
 #define WEIR_SERVICE_NO_CEILING UINT64_MAX
-#define WEIR_SERVICE_TICK_MIN_NS 10000000LL	/* a tick is no shorter … */
-#define WEIR_SERVICE_TICK_MAX_NS 1000000000LL	/* … and no longer than this */
-#define WEIR_SERVICE_RELEASE 1.5		/* a second: how a ceiling that still refuses rises */
-#define WEIR_SERVICE_PROBE_SPREAD 0.1		/* a probe interval is drawn within ± this */
-#define WEIR_SERVICE_SPAN_NS 10000000000LL	/* response times shown are of 1 to 2 of these */
+#define WEIR_SERVICE_TICK_MIN_NS 10000000LL   /* a tick is no shorter … */
+#define WEIR_SERVICE_TICK_MAX_NS 1000000000LL /* … and no longer than this */
+#define WEIR_SERVICE_RELEASE 1.5	      /* a second: how a ceiling that still refuses rises */
+#define WEIR_SERVICE_PROBE_SPREAD 0.1	      /* a probe interval is drawn within ± this */
+#define WEIR_SERVICE_SPAN_NS 10000000000LL    /* response times shown are of 1 to 2 of these */
 
 /* Cumulative but for in_flight. */
 struct weir_service_counts {
@@ -61,9 +61,9 @@ struct weir_service_hooks {
 };
 
 struct weir_service_output {
-	double drop;	   /* of new connections, [0, 1] */
-	int64_t probe_ns;  /* while drop is above 0: none let through for longer than this, one is */
-	uint64_t ceiling;  /* refuse new ones while this many are in flight; at least 1 */
+	double drop;	  /* of new connections, [0, 1] */
+	int64_t probe_ns; /* while drop is above 0: none let through for longer than this, one is */
+	uint64_t ceiling; /* refuse new ones while this many are in flight; at least 1 */
 };
 
 struct weir_service_status {

@@ -85,8 +85,8 @@ static struct difference portion(const struct difference *whole, double from, do
 static void record_breaker(struct weir_service *service, int64_t at_ns,
 			   const struct difference *part)
 {
-	weir_breaker_record(service->breaker, at_ns, (int64_t)part->success,
-			    (int64_t)part->failure, (int64_t)part->dropped);
+	weir_breaker_record(service->breaker, at_ns, (int64_t)part->success, (int64_t)part->failure,
+			    (int64_t)part->dropped);
 }
 
 static void record_shedder(struct weir_service *service, int64_t at_ns,
@@ -152,8 +152,7 @@ static void set_probe(struct weir_service *service)
 	    service->now_ns - service->probe_at_ns < service->output.probe_ns)
 		return;
 	service->probe_at_ns = service->now_ns;
-	service->output.probe_ns =
-		weir_backoff_delay(&once, 1, weir_service_draw(service), 0);
+	service->output.probe_ns = weir_backoff_delay(&once, 1, weir_service_draw(service), 0);
 }
 
 static void say_breaker(struct weir_service *service)
@@ -168,8 +167,7 @@ static void say_breaker(struct weir_service *service)
 	snprintf(figures, sizeof(figures), "%llu failed, %llu ok, %llu dropped since the last",
 		 (unsigned long long)since.failure, (unsigned long long)since.success,
 		 (unsigned long long)since.dropped);
-	weir_service_say(service, WEIR_LOOP_BREAKER, service->said_drop, drop, "failures",
-			 figures);
+	weir_service_say(service, WEIR_LOOP_BREAKER, service->said_drop, drop, "failures", figures);
 	service->said_drop = drop;
 	service->said = service->counts;
 }

@@ -13,6 +13,9 @@
 
 enum { READING, WRITING, CPU };
 
+/* Refuses nobody. */
+static const struct weir_service_output nothing = { .ceiling = WEIR_SERVICE_NO_CEILING };
+
 __attribute__((format(printf, 2, 3))) static void say(const struct weir_services *services,
 						      const char *format, ...)
 {
@@ -103,8 +106,10 @@ static struct weir_service_conf conf_of(const struct weir_policy_service *policy
 			     ratio(shedder->floor) },
 		.governor = { weir_offer_of_rate(&governor->start, unit),
 			      weir_offer_of_rate(&governor->floor, unit),
-			      weir_offer_of_rate(&governor->ceiling, unit), ratio(governor->high),
-			      ratio(governor->low), (int64_t)governor->window_ns },
+			      fmin(weir_offer_of_rate(&governor->ceiling, unit),
+				   weir_offer_most(unit)),
+			      ratio(governor->high), ratio(governor->low),
+			      (int64_t)governor->window_ns },
 		.seed = seed_of(policy->name),
 	};
 
@@ -152,7 +157,8 @@ static struct weir_services_entry *new_entry(struct weir_services *services,
 					     int64_t now_ns)
 {
 	struct weir_services_entry *entry = calloc(1, sizeof(*entry));
-	const struct weir_service_hooks hooks = { { push_offer, read_offer, NULL, entry }, moved,
+	const struct weir_service_hooks hooks = { { push_offer, read_offer, NULL, entry },
+						  moved,
 						  entry };
 	const struct weir_service_conf conf = conf_of(policy);
 
@@ -230,6 +236,7 @@ int weir_services_apply(struct weir_services *services, const struct weir_policy
 	free(old);
 	services->entries = entries;
 	services->count = count;
+	services->monitor = policy->mode == WEIR_POLICY_MONITOR;
 	return 0;
 }
 
@@ -250,8 +257,11 @@ void weir_services_free(struct weir_services *services)
 {
 	if (!services)
 		return;
-	for (size_t i = 0; i < services->count; i++)
+	for (size_t i = 0; i < services->count; i++) {
+		if (services->io.write)
+			services->io.write(services->io.context, i, &nothing);
 		free_entry(services->entries[i]);
+	}
 	free(services->entries);
 	weir_cpu_close(&services->host);
 	free(services);
@@ -323,7 +333,8 @@ static int counts_of(struct weir_services_entry *entry, struct weir_service_coun
 
 static void write_output(struct weir_services_entry *entry, int64_t now_ns)
 {
-	const struct weir_service_output *output = weir_service_output(entry->service);
+	const struct weir_service_output *output =
+		entry->all->monitor ? &nothing : weir_service_output(entry->service);
 	const struct weir_services_io *io = &entry->all->io;
 	bool same = entry->wrote && output->drop == entry->written.drop &&
 		    output->ceiling == entry->written.ceiling &&

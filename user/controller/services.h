@@ -21,8 +21,9 @@ struct weir_services_io {
 	 */
 	int (*read)(void *context, size_t service, struct weir_service_counts *counts);
 	/*
-	 * Enforce this. Called when it changes, and once a second even so: the kernel side may
-	 * take silence for a controller that died, and let everybody in. NULL: nothing enforces.
+	 * Enforce this (a policy in monitor mode enforces nothing). Called when it changes, and
+	 * once a second even so: the kernel side may take silence for a controller that died, and
+	 * let everybody in. NULL: nothing enforces.
 	 */
 	int (*write)(void *context, size_t service, const struct weir_service_output *output);
 	/* The limit in force, or NULL. */
@@ -37,6 +38,7 @@ struct weir_services_io {
 
 /* No services yet. NULL: no memory. */
 struct weir_services *weir_services_new(const struct weir_services_io *io);
+/* Nothing is dropped or held under a ceiling any more: nobody would be there to lift it. */
 void weir_services_free(struct weir_services *services);
 
 /*

@@ -26,9 +26,8 @@ static json_t *breaker(const struct weir_service_status *status)
 	if (!status->has[WEIR_LOOP_BREAKER])
 		return json_null();
 	return json_pack("{s:o, s:o, s:o, s:b}", "drop", real(status->output.drop), "ratio",
-			 real(status->ratio), "probe_ns",
-			 count((uint64_t)status->output.probe_ns), "frozen",
-			 status->frozen[WEIR_LOOP_BREAKER]);
+			 real(status->ratio), "probe_ns", count((uint64_t)status->output.probe_ns),
+			 "frozen", status->frozen[WEIR_LOOP_BREAKER]);
 }
 
 static json_t *shedder(const struct weir_services_entry *entry,
@@ -42,8 +41,8 @@ static json_t *shedder(const struct weir_services_entry *entry,
 			 status->full, "ceiling",
 			 ceiling == WEIR_SERVICE_NO_CEILING ? json_null() : count(ceiling),
 			 "capacity", real(status->capacity), "average", real(status->average),
-			 "cpu", status->cpu < 0 ? json_null() : json_integer(status->cpu), "cpu_hot",
-			 entry->hot_at, "frozen", status->frozen[WEIR_LOOP_SHEDDER]);
+			 "cpu", status->cpu < 0 ? json_null() : json_integer(status->cpu),
+			 "cpu_hot", entry->hot_at, "frozen", status->frozen[WEIR_LOOP_SHEDDER]);
 }
 
 /* In base units: a second's worth, or connections. */
@@ -65,8 +64,8 @@ static json_t *governor(const struct weir_services_entry *entry,
 	limit = io->limit(io->context, entry->control);
 	if (limit)
 		offer = weir_offer_of_limit(limit, entry->unit);
-	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:s, s:o, s:i, s:b}", "control",
-			 entry->control, "offer", level(entry, offer), "unit",
+	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:s, s:o, s:i, s:b}", "control", entry->control,
+			 "offer", level(entry, offer), "unit",
 			 !entry->unit.per_ns ? "connections"
 			 : entry->unit.bytes ? "bytes"
 					     : "packets",
@@ -84,13 +83,13 @@ static json_t *one_service(const struct weir_services_entry *entry)
 	weir_service_status(entry->service, &status);
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "name", entry->name, "trust",
-			 entry->trust == WEIR_POLICY_TRUST_REPORT ? "report" : "kernel",
-			 "attempts", count(counts->attempts), "ok", count(counts->success),
-			 "failed", count(counts->failure), "dropped", count(counts->dropped),
-			 "shed", count(counts->shed), "in_flight", count(counts->in_flight),
-			 "median_ns", time_or_null(status.median_ns), "p99_ns",
-			 time_or_null(status.p99_ns), "breaker", breaker(&status), "shedder",
-			 shedder(entry, &status), "governor", governor(entry, &status));
+			 entry->trust == WEIR_POLICY_TRUST_REPORT ? "report" : "kernel", "attempts",
+			 count(counts->attempts), "ok", count(counts->success), "failed",
+			 count(counts->failure), "dropped", count(counts->dropped), "shed",
+			 count(counts->shed), "in_flight", count(counts->in_flight), "median_ns",
+			 time_or_null(status.median_ns), "p99_ns", time_or_null(status.p99_ns),
+			 "breaker", breaker(&status), "shedder", shedder(entry, &status),
+			 "governor", governor(entry, &status));
 }
 
 json_t *weir_services_json(const struct weir_services *services, const char *name, int *rc)

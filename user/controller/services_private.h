@@ -20,8 +20,8 @@ struct weir_services_entry {
 	struct weir_service_counts reported; /* by the application */
 	struct weir_service_output written;
 	int64_t written_ns, ticked_ns;
-	bool wrote; /* `written` is in force */
-	bool failing[3]; /* said: reading counts, writing outputs, reading the CPU */
+	bool wrote;	     /* `written` is in force */
+	bool failing[3];     /* said: reading counts, writing outputs, reading the CPU */
 	struct weir_cpu cpu; /* of its cgroup */
 	int64_t cpu_ns;
 	int32_t cpu_now;
@@ -31,6 +31,7 @@ struct weir_services {
 	struct weir_services_io io;
 	struct weir_services_entry **entries;
 	size_t count;
+	bool monitor; /* nothing is enforced */
 	struct weir_cpu host;
 	int64_t host_ns;
 	int32_t host_now;

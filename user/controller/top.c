@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "controller/own.h"
+#include "weir/front.h"
 #include "weir/place.h"
 
 #define RADIX_BITS 11
@@ -22,11 +24,33 @@ struct held {
 	uint32_t slot;
 };
 
+/* A ledger that the walk goes through. */
+struct region {
+	const struct weir_set *ledger;
+	uint32_t sets;
+	uint32_t number; /* of its first place, as fronts number them */
+	const struct weir_key_record *keys; /* NULL: see own_keys */
+	const struct weir_own_record *own_keys;
+	struct before *before; /* [places], or NULL without rates */
+};
+
+/* A limit's own ledger, mapped while a walk is on. */
+struct own {
+	struct weir_own_view view;
+	struct before *before; /* of the map `before_id` */
+	uint32_t before_id;
+};
+
 struct weir_scan {
 	const struct weir_dataplane *dataplane;
 	struct weir_limits_view limits;
+	bool rates;
+	struct own own[WEIR_LIMITS_MAX]; /* by slot */
+	struct region regions[1 + WEIR_LIMITS_MAX];
+	size_t region_count;
+	size_t region; /* that the walk is in */
 	uint32_t next_set;
-	struct before *before;	  /* [places], or NULL without rates */
+	struct before *before;	  /* of the shared ledger */
 	struct held *held;	  /* twice as many as there are front slots: to be sorted */
 	struct held *held_sorted; /* one half of it, by place */
 	size_t held_count;
@@ -132,6 +156,7 @@ int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplan
 	if (!made)
 		return -ENOMEM;
 	made->dataplane = dataplane;
+	made->rates = rates;
 	made->held = malloc((2 * fronts_of(dataplane) + 1) * sizeof(*made->held));
 	if (rates)
 		made->before = calloc(places_of(dataplane), sizeof(*made->before));
@@ -147,6 +172,10 @@ void weir_scan_free(struct weir_scan *scan)
 {
 	if (!scan)
 		return;
+	for (int slot = 0; slot < WEIR_LIMITS_MAX; slot++) {
+		weir_own_view_close(&scan->own[slot].view);
+		free(scan->own[slot].before);
+	}
 	free(scan->before);
 	free(scan->held);
 	free(scan);
@@ -178,12 +207,58 @@ static void sort_held(struct weir_scan *scan)
 	scan->held_sorted = from;
 }
 
+/* A limit's own ledger, if it has one that can be read now. */
+static void add_own(struct weir_scan *scan, uint32_t slot)
+{
+	const struct weir_limit *limit = weir_limits_view_slot(&scan->limits, slot);
+	struct own *own = &scan->own[slot];
+
+	weir_own_view_close(&own->view);
+	if (!limit || !limit->own_sets ||
+	    weir_own_view_open(&own->view, scan->dataplane, slot)) {
+		free(own->before);
+		own->before = NULL;
+		own->before_id = 0;
+		return;
+	}
+	if (scan->rates && own->before_id != own->view.id) {
+		free(own->before);
+		own->before = calloc((size_t)own->view.sets * WEIR_WAYS, sizeof(*own->before));
+		own->before_id = own->before ? own->view.id : 0;
+	}
+	if (scan->rates && !own->before)
+		return;
+	scan->regions[scan->region_count++] = (struct region){
+		.ledger = own->view.ledger,
+		.sets = own->view.sets,
+		.number = weir_front_place(0, true, slot),
+		.own_keys = own->view.keys,
+		.before = own->before,
+	};
+}
+
+/* The shared ledger, then the limits' own by slot: in the order of the fronts' numbers. */
+static void find_regions(struct weir_scan *scan)
+{
+	scan->regions[0] = (struct region){
+		.ledger = scan->dataplane->ledger,
+		.sets = scan->dataplane->shape.sets,
+		.keys = scan->dataplane->keys,
+		.before = scan->before,
+	};
+	scan->region_count = 1;
+	scan->region = 0;
+	for (uint32_t slot = 0; slot < WEIR_LIMITS_MAX; slot++)
+		add_own(scan, slot);
+}
+
 void weir_scan_begin(struct weir_scan *scan)
 {
 	const struct weir_front_slot *front = scan->dataplane->front;
 	size_t slots = fronts_of(scan->dataplane);
 
 	weir_limits_view_read(&scan->limits, scan->dataplane);
+	find_regions(scan);
 	scan->next_set = 0;
 	scan->held_next = scan->held_count = 0;
 	for (size_t i = 0; i < slots; i++) {
@@ -247,11 +322,10 @@ static uint64_t grown(uint64_t now, uint32_t before)
 	return difference > 0 ? (uint64_t)difference : 0;
 }
 
-static struct weir_top_entry since_before(struct weir_scan *scan, uint32_t place,
+static struct weir_top_entry since_before(struct before *before,
 					  const struct weir_top_entry *total)
 {
 	struct weir_top_entry recent = *total;
-	struct before *before = &scan->before[place];
 
 	if (before->tag == (uint32_t)(total->tag >> 32)) {
 		recent.passed = grown(total->passed, before->passed);
@@ -262,29 +336,45 @@ static struct weir_top_entry since_before(struct weir_scan *scan, uint32_t place
 	return recent;
 }
 
-/* Whether the place holds a key that can be named; fills in the entry's key. */
-static bool name(const struct weir_scan *scan, uint32_t place, struct weir_top_entry *entry)
+static uint16_t slot_at(const struct region *region, uint32_t place)
 {
-	const struct weir_dataplane *dataplane = scan->dataplane;
-	const struct weir_limit *limit;
+	return region->keys ? weir_once(region->keys[place].slot)
+			    : weir_once(region->own_keys[place].key.slot);
+}
 
-	entry->key = *(volatile struct weir_key_record *)&dataplane->keys[place];
-	limit = weir_limits_view_slot(&scan->limits, entry->key.slot);
-	return limit && weir_record_fits(&entry->key, limit, &dataplane->shape.seeds, entry->tag) &&
-	       weir_once(dataplane->ledger[place / WEIR_WAYS].tag[place % WEIR_WAYS]) == entry->tag;
+/* Whether the place holds a key that can be named; fills in the entry's key. */
+static bool name(const struct weir_scan *scan, const struct region *region, uint32_t place,
+		 struct weir_top_entry *entry)
+{
+	const struct weir_seeds *seeds = &scan->dataplane->shape.seeds;
+	const struct weir_limit *limit;
+	bool fits;
+
+	if (region->keys)
+		entry->key.key = *(volatile struct weir_key_record *)&region->keys[place];
+	else
+		entry->key = *(volatile struct weir_own_record *)&region->own_keys[place];
+	limit = weir_limits_view_slot(&scan->limits, entry->key.key.slot);
+	if (!limit)
+		return false;
+	fits = region->keys ? weir_record_fits(&entry->key.key, limit, seeds, entry->tag)
+			    : weir_own_record_tag(&entry->key, limit, seeds) == entry->tag;
+	return fits &&
+	       weir_once(region->ledger[place / WEIR_WAYS].tag[place % WEIR_WAYS]) == entry->tag;
 }
 
 /* What a place counts; false where there is no key, or one of no limit in force. */
-static bool count(struct weir_scan *scan, uint32_t place, struct weir_top_entry *total)
+static bool count(struct weir_scan *scan, const struct region *region, uint32_t place,
+		  struct weir_top_entry *total)
 {
-	const struct weir_set *set = &scan->dataplane->ledger[place / WEIR_WAYS];
+	const struct weir_set *set = &region->ledger[place / WEIR_WAYS];
 	uint32_t way = place % WEIR_WAYS;
 	const struct weir_limit *limit;
 
 	*total = (struct weir_top_entry){ .tag = weir_once(set->tag[way]) };
 	if (!(total->tag & WEIR_TAG_CONFIRMED))
 		return false;
-	limit = weir_limits_view_slot(&scan->limits, weir_once(scan->dataplane->keys[place].slot));
+	limit = weir_limits_view_slot(&scan->limits, slot_at(region, place));
 	if (!limit)
 		return false;
 	total->passed = weir_once(set->counts[way].passed);
@@ -293,48 +383,62 @@ static bool count(struct weir_scan *scan, uint32_t place, struct weir_top_entry 
 		total->passed = weir_passed_count(total->passed);
 	if (limit->kind == WEIR_KIND_PERIOD)
 		total->passed &= 0xffffffff;
-	total->refused = place_refused(scan, &set->counts[way], place, total->tag);
+	total->refused = place_refused(scan, &set->counts[way], region->number + place, total->tag);
 	return true;
 }
 
-static void visit(struct weir_scan *scan, uint32_t place, struct weir_top *const *tops,
-		  size_t top_count)
+static void visit(struct weir_scan *scan, const struct region *region, uint32_t place,
+		  struct weir_top *const *tops, size_t top_count)
 {
 	struct weir_top_entry total, recent;
 	bool named = false;
 
-	if (!count(scan, place, &total))
+	if (!count(scan, region, place, &total))
 		return;
-	recent = scan->before ? since_before(scan, place, &total) : total;
+	recent = region->before ? since_before(&region->before[place], &total) : total;
 	for (size_t i = 0; i < top_count; i++) {
 		struct weir_top_entry *entry = tops[i]->recent ? &recent : &total;
 
 		if (!wants(tops[i], weight(entry)))
 			continue;
-		if (!named && !name(scan, place, &total))
+		if (!named && !name(scan, region, place, &total))
 			return;
 		named = true;
 		recent.key = total.key;
-		if (tops[i]->slot == WEIR_NO_LIMIT || tops[i]->slot == total.key.slot)
+		if (tops[i]->slot == WEIR_NO_LIMIT || tops[i]->slot == total.key.key.slot)
 			add(tops[i], entry);
 	}
+}
+
+/* Walks on within a region; how many sets that were. */
+static uint32_t step_region(struct weir_scan *scan, uint32_t sets, struct weir_top *const *tops,
+			    size_t count)
+{
+	const struct region *region = &scan->regions[scan->region];
+	uint32_t left = region->sets - scan->next_set, done = sets < left ? sets : left;
+
+	for (uint32_t end = scan->next_set + done; scan->next_set < end; scan->next_set++) {
+		for (uint32_t way = 0; way < WEIR_WAYS; way++)
+			visit(scan, region, scan->next_set * WEIR_WAYS + way, tops, count);
+	}
+	if (scan->next_set == region->sets) {
+		scan->region++;
+		scan->next_set = 0;
+	}
+	return done;
 }
 
 bool weir_scan_step(struct weir_scan *scan, uint32_t sets, struct weir_top *const *tops,
 		    size_t count)
 {
-	uint32_t left = scan->dataplane->shape.sets - scan->next_set;
-	uint32_t end = scan->next_set + (sets < left ? sets : left);
-
-	for (; scan->next_set < end; scan->next_set++) {
-		for (uint32_t way = 0; way < WEIR_WAYS; way++)
-			visit(scan, scan->next_set * WEIR_WAYS + way, tops, count);
-	}
-	return scan->next_set < scan->dataplane->shape.sets;
+	while (sets && scan->region < scan->region_count)
+		sets -= step_region(scan, sets, tops, count);
+	return scan->region < scan->region_count;
 }
 
 void weir_scan_run(struct weir_scan *scan, struct weir_top *const *tops, size_t count)
 {
 	weir_scan_begin(scan);
-	weir_scan_step(scan, UINT32_MAX, tops, count);
+	while (weir_scan_step(scan, UINT32_MAX, tops, count))
+		;
 }

@@ -24,7 +24,7 @@ struct weir_top_entry {
 	uint64_t tag;
 	uint64_t passed; /* packets: since the key has its place, or since the walk before */
 	uint64_t refused;
-	struct weir_key_record key;
+	struct weir_own_record key;
 };
 
 /* What one asker wants and gets. */
@@ -43,7 +43,8 @@ void weir_top_free(struct weir_top *top);
 
 struct weir_scan;
 
-/* `rates`: keep what rates need. 0 or -ENOMEM. The dataplane must stay as long as the scan. */
+/* Of the ledger that all share and of the limits' own ones, which are mapped anew at each walk.
+ * `rates`: keep what rates need. 0 or -ENOMEM. The dataplane must stay as long as the scan. */
 int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplane, bool rates);
 void weir_scan_free(struct weir_scan *scan);
 

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Wire packets and wire bytes where the stack handles many packets as one: TCP with segmentation
+# offload through generic XDP and at TC, and a byte limit on the way out (D9, D19).
+
+# shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317
+. "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=weir.sh
+. "$(dirname "$0")/weir.sh"
+
+need iperf3
+bytes=40000000
+seconds=4
+
+# Counts all that comes in at both hooks, and limits what goes out.
+write_wire_config() {
+  cat >"$CONFIG" <<END
+version: 1
+ledger: {keys: 4096}
+interfaces:
+  - {name: $LAB_IF_S, mode: generic}
+limits:
+  - {name: xdp, key: none, bucket: {rate: unlimited}}
+  - {name: tc, key: none, match: {hook: tc-ingress}, bucket: {rate: unlimited}}
+  - {name: out, key: none, match: {hook: tc-egress}, bucket: {rate: $1}}
+END
+}
+
+admitted() {
+  json '.limits[0].admitted' show "$1"
+}
+
+# iperf NAME ARGUMENTS...: a run from the client's side; its JSON is the output of NAME.
+iperf() {
+  local name=$1
+
+  shift
+  spawn "$name" c iperf3 -c "$LAB_SERVER4" -p 5301 -J "$@"
+  await "$name" || fail "iperf3 $*" "exit $?"
+}
+
+report() {
+  jq -r "$2" "$LAB_DIR/$1.out"
+}
+
+# What n bytes of one TCP stream are in packets, to 2%; the rest of the talk is a few dozen.
+test_segments() {
+  local xdp tc mss packets
+
+  xdp=$(admitted xdp)
+  tc=$(admitted tc)
+  iperf in -n "$bytes"
+  mss=$(report in .start.tcp_mss_default)
+  packets=$(report in ".end.sum_sent.bytes / $mss + .end.sum_sent.retransmits + 40 | floor")
+  expect_between "generic XDP counts TCP's wire packets, to 2%" $(($(admitted xdp) - xdp)) \
+    $((packets * 98 / 100)) $((packets * 102 / 100))
+  expect_between "TC ingress counts them too" $(($(admitted tc) - tc)) \
+    $((packets * 98 / 100)) $((packets * 102 / 100))
+}
+
+# 200 mbit of frames: of a UDP datagram of 1400 bytes, 1442 are on the wire.
+test_egress() {
+  local rate
+
+  iperf udp -R -u -b 400M -l 1400 -t "$seconds"
+  rate=$(report udp '.end.sum.bytes * 8 * 1442 / 1400 / .end.sum.seconds *
+    (1 - .end.sum.lost_percent / 100) | floor')
+  expect_between "200 mbit on the way out, to 2%" "$rate" 196000000 204000000
+  iperf tcp -R -t "$seconds"
+  rate=$(report tcp '.end.sum_received.bits_per_second * 1514 / 1448 | floor')
+  expect_between "TCP gets no more" "$rate" 100000000 204000000
+}
+
+need_root
+weir_lab
+write_wire_config unlimited
+start_weir
+spawn server s iperf3 -s -p 5301
+wait_for 5 in_ns s sh -c 'ss -ltn | grep -q :5301'
+test_segments
+write_wire_config '200mbit, burst: 64kbyte'
+check "the limit on the way out" weir reload
+test_egress
+finish
