@@ -173,6 +173,7 @@ static __always_inline bool weir_socket_match(struct weir_context *context)
 	if (!head->gates)
 		return false;
 	context->cpu = bpf_get_smp_processor_id();
+	context->lists = weir_board.lists_live.used;
 	context->now_ns = weir_now_ns();
 	context->now_ticks = context->now_ns << WEIR_TICK_SHIFT;
 	if (weir_listed(context) == WEIR_PATH_ALLOWED)
