@@ -9,6 +9,7 @@
 #include "count.bpf.h"
 #include "lease.bpf.h"
 #include "limiters.bpf.h"
+#include "pending.bpf.h"
 
 /* ---- newcomers ---- */
 
@@ -27,8 +28,8 @@ static __always_inline bool weir_begin(struct weir_context *context, const struc
 		begin->passed = weir_period_word(begin->state, cost);
 		return cost <= limit->period.quota;
 	case WEIR_KIND_GATE:
-		begin->passed = 1;
-		return weir_gate_step(0, &limit->gate, &begin->state);
+		weir_gate_begin(begin, now_ticks, context->charge.mode);
+		return true;
 	default:
 		/* Further events of the same packet follow one by one. */
 		begin->state = now_ticks + limit->sliding.window;
@@ -135,7 +136,7 @@ static __always_inline int weir_limiter_at(const struct weir_words *at,
 	case WEIR_KIND_PERIOD:
 		return weir_period_at(at, limit, context->now_ticks, charge, seen);
 	case WEIR_KIND_GATE:
-		return weir_gate_at(at, limit, charge);
+		return weir_gate_at(at, limit, context->now_ticks, charge);
 	default:
 		return weir_sliding_at(at, limit, context->now_ticks, charge,
 				       weir_place_number(charge), seen);
@@ -169,7 +170,7 @@ static __always_inline int weir_take_now(struct weir_context *context,
 		return WEIR_AGAIN;
 	answer = weir_limiter_at(&at, context, limit, &seen);
 	if (answer == WEIR_ADMITTED && charge->mode == WEIR_TAKE &&
-	    (limit->kind == WEIR_KIND_BUCKET || limit->kind == WEIR_KIND_GATE))
+	    limit->kind == WEIR_KIND_BUCKET)
 		__sync_fetch_and_add(&at.counts->passed, context->packet.packets);
 	if (answer != WEIR_REFUSED)
 		return answer;
@@ -313,6 +314,29 @@ static __always_inline int weir_lease_take(struct weir_context *context,
 }
 
 /*
+ * A connection's first packet at a gate: enum weir_answer. One that comes again while it is
+ * pending has its place.
+ */
+__noinline int weir_gate_answer(struct weir_context *context)
+{
+	uint64_t slice, connection;
+	int answer;
+
+	if (!context)
+		return WEIR_REFUSED;
+	slice = weir_pending_slice(context->now_ticks);
+	connection = weir_pending_key(context);
+	if (context->charge.mode == WEIR_BACK)
+		bpf_map_delete_elem(&weir_pending, &connection);
+	else if (weir_pending_holds(connection, slice))
+		return WEIR_ADMITTED;
+	answer = weir_take_again(context, WEIR_AGAIN);
+	if (context->charge.mode == WEIR_TAKE && answer <= WEIR_NEW)
+		bpf_map_update_elem(&weir_pending, &connection, &slice, BPF_ANY);
+	return answer;
+}
+
+/*
  * Opens the charge, and brings the memory that will be asked on its way, all at once: the
  * misses overlap with each other and with the clock, which is read after.
  */
@@ -367,6 +391,8 @@ static __always_inline int weir_ledger_answer(struct weir_cpu *cpu, struct weir_
 	struct weir_lease *lease = weir_lease_at(cpu, limit);
 	int answer;
 
+	if (limit->kind == WEIR_KIND_GATE)
+		return weir_gate_answer(context);
 	if (shared && charge->mode != WEIR_BACK) {
 		if (weir_lease_covers(lease, context, limit))
 			return WEIR_ADMITTED;

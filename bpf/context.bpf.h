@@ -17,12 +17,13 @@ enum weir_mode {
 	WEIR_CHECK, /* whether it would be refused; charges nothing */
 	WEIR_TAKE,  /* charge it, or refuse it and charge nothing */
 	WEIR_BACK,  /* give back what WEIR_TAKE charged: another limit lost a race */
+	WEIR_ENTER, /* a connection goes into a gate, whatever its limit */
 };
 
 /* One limit's view of the packet. */
 struct weir_charge {
 	uint64_t tag;
-	uint64_t cost;	/* a bucket's in ticks, any other's in packets */
+	uint64_t cost;	/* a bucket's in ticks, any other's in packets; WEIR_ENTER: a slice */
 	uint32_t limit; /* index */
 	uint32_t mode;	/* enum weir_mode */
 	uint32_t first; /* sets of the ledger */
@@ -45,6 +46,8 @@ struct weir_context {
 	uint32_t mode;	     /* enum weir_mode, of a walk over several limits */
 	uint32_t lists;	     /* enum weir_list_bit: that are to be asked */
 	uint32_t would;	     /* 1: refused by a limit in monitor mode, so it passes */
+	uint32_t reset;	     /* not 0: refused by a gate that says so with a RST */
+	uint32_t reserved;
 	struct weir_charge charge;
 	struct weir_key key; /* a place to build one */
 	struct weir_bitmap limits; /* that match */

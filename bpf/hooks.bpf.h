@@ -4,6 +4,7 @@
 
 #include "plain.bpf.h"
 #include "process.bpf.h"
+#include "reset.bpf.h"
 
 /* A function of its own, so that the verifier walks the parser's branches once. */
 __noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
@@ -41,7 +42,9 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 		if (context->packet.bytes > frame_bytes)
 			weir_count_segments(&context->packet, frame_bytes);
 	}
-	return weir_process(cpu, context, parsed) ? XDP_PASS : XDP_DROP;
+	if (weir_process(cpu, context, parsed))
+		return XDP_PASS;
+	return context->reset ? weir_reset(ctx, context) : XDP_DROP;
 }
 
 /* What of an skb must lie in one piece to be read. */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ledger.bpf.h"
+#include "weir/pending.h"
 #include "weir/place.h"
 
 /* The words of a place that a step works on. */
@@ -170,21 +171,77 @@ static __always_inline int weir_period_at(const struct weir_words *at,
 	return weir_period_move(at, end, until, word, state.count + charge->cost);
 }
 
-/* ---- gate: entering; leaving is not a packet's doing ---- */
+/* ---- gate ---- */
 
+static __always_inline void weir_gate_begin(struct weir_beginning *begin, uint64_t now_ticks,
+					    uint32_t mode)
+{
+	uint64_t slice = weir_pending_slice(now_ticks);
+
+	if (mode == WEIR_ENTER) {
+		*begin = (struct weir_beginning){ .state = WEIR_GATE_INSIDE | 1 };
+		return;
+	}
+	begin->state = weir_pending_until(slice);
+	begin->passed = weir_pending_add(0, slice);
+}
+
+/* Of an entry that nobody asked for. */
+#define WEIR_NOT_PENDING UINT64_MAX
+
+/* One less pending. Where others are always faster, it is left to expire. */
+static __always_inline void weir_gate_settle(struct weir_counts *counts, uint64_t slice,
+					     uint64_t then)
+{
+	if (then == WEIR_NOT_PENDING)
+		return;
+	_Pragma("clang loop unroll(disable)")
+	for (int i = 0; i < WEIR_TRIES; i++) {
+		uint64_t word = weir_once(counts->passed);
+		uint64_t next = weir_pending_drop(word, slice, then);
+
+		if (next == word || weir_swap(&counts->passed, word, next) == word)
+			return;
+	}
+}
+
+/*
+ * A connection's first packet asks; WEIR_ENTER is the connection itself, which nobody can
+ * refuse any more (charge->cost: the slice in which it asked, or WEIR_NOT_PENDING). An entry is
+ * counted before its pending one is taken off, and who asks reads in the other order, so that nobody is missed in between (on processors that keep the order
+ * of loads; others may let in one more for each that enters at that very moment).
+ */
 static __always_inline int weir_gate_at(const struct weir_words *at,
-					const struct weir_limit *limit,
+					const struct weir_limit *limit, uint64_t now_ticks,
 					const struct weir_charge *charge)
 {
-	uint64_t word = at->read, next;
+	uint64_t pending = weir_once(at->counts->passed), word = weir_once(*at->state);
+	uint64_t slice = weir_pending_slice(now_ticks), until = weir_pending_until(slice);
+	uint64_t inside = weir_gate_count(word);
 
-	if (charge->mode == WEIR_BACK)
-		next = weir_gate_back(word);
-	else if (!weir_gate_step(word, &limit->gate, &next))
+	if (word != at->read)
+		return WEIR_AGAIN;
+	if (charge->mode == WEIR_ENTER) {
+		if (weir_swap(at->state, word, WEIR_GATE_INSIDE | (inside + 1)) != word)
+			return WEIR_AGAIN;
+		weir_gate_settle(at->counts, slice, charge->cost);
+		return WEIR_ADMITTED;
+	}
+	if (charge->mode == WEIR_BACK) {
+		weir_gate_settle(at->counts, slice, slice);
+		return WEIR_ADMITTED;
+	}
+	if (limit->gate.limit && inside + weir_pending_count(pending, slice) >= limit->gate.limit)
 		return WEIR_REFUSED;
 	if (charge->mode == WEIR_CHECK)
 		return WEIR_ADMITTED;
-	return weir_swap(at->state, word, next) == word ? WEIR_ADMITTED : WEIR_AGAIN;
+	/* From here on the place can't be forgotten, so the pending word stays the key's. */
+	if (word < until && weir_swap(at->state, word, until) != word)
+		return WEIR_AGAIN;
+	return weir_swap(&at->counts->passed, pending, weir_pending_add(pending, slice)) ==
+			       pending ?
+		       WEIR_ADMITTED :
+		       WEIR_AGAIN;
 }
 
 /* ---- sliding ---- */

@@ -75,6 +75,38 @@ struct {
 	__type(value, struct weir_strikes);
 } weir_strikes SEC(".maps");
 
+/* Services: policy, state and totals. */
+WEIR_ARRAY(weir_services, struct weir_service_policy, WEIR_SERVICES_MAX);
+WEIR_ARRAY(weir_service_ports, uint64_t, WEIR_PORT_WORDS);
+WEIR_ARRAY(weir_service_states, struct weir_service_state, WEIR_SERVICES_MAX);
+WEIR_ARRAY(weir_exchanges, struct weir_exchanges, WEIR_SERVICES_MAX); /* set at load */
+
+/* Connections that wait at a gate: see pending.bpf.h. The value is the slice of time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WEIR_PENDING_ENTRIES);
+	__type(key, uint64_t);
+	__type(value, uint64_t);
+} weir_pending SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct weir_socket);
+} weir_sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WEIR_RECOUNT_KEYS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, uint64_t);
+	__type(value, struct weir_recount);
+} weir_recounts SEC(".maps");
+
+WEIR_ARRAY(weir_listening, uint64_t, 65536 / 64);
+WEIR_ARRAY(weir_connections, struct weir_connection_counts, 1);
+
 /* totals, and each CPU's scratch */
 WEIR_ARRAY(weir_cpus, struct weir_cpu, 1); /* set at load */
 

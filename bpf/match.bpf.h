@@ -82,17 +82,12 @@ static __always_inline void weir_match_upper(struct weir_context *context, uint3
 	}
 }
 
-/* Fills context->limits. */
-static __always_inline void weir_match(struct weir_context *context,
-				       const struct weir_policy_head *head)
+/* Takes out of context->limits those that don't accept the packet. */
+static __always_inline void weir_match_rows(struct weir_context *context, uint32_t dimensions)
 {
 	const struct weir_packet *packet = &context->packet;
-	uint32_t dimensions = head->dimensions;
-	uint32_t hook = context->hook, row;
+	uint32_t row;
 
-	if (hook >= WEIR_HOOKS)
-		return;
-	context->limits = head->hooks[hook];
 	if (!dimensions)
 		return;
 	weir_match_upper(context, dimensions);
@@ -110,4 +105,16 @@ static __always_inline void weir_match(struct weir_context *context,
 	}
 	if (dimensions & WEIR_BY_INTERFACE)
 		weir_match_row(context, WEIR_ROWS_INTERFACE + context->interface);
+}
+
+/* Fills context->limits. */
+static __always_inline void weir_match(struct weir_context *context,
+				       const struct weir_policy_head *head)
+{
+	uint32_t hook = context->hook;
+
+	if (hook >= WEIR_HOOKS)
+		return;
+	context->limits = head->hooks[hook];
+	weir_match_rows(context, head->dimensions);
 }

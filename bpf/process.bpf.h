@@ -10,6 +10,7 @@
 #include "event.bpf.h"
 #include "lists.bpf.h"
 #include "match.bpf.h"
+#include "service.bpf.h"
 
 /*
  * In generic mode the stack may hand over many packets of a flow as one frame and not say so.
@@ -67,6 +68,7 @@ static __always_inline bool weir_count_refused(struct weir_cpu *cpu, struct weir
 		totals->banned_packets += answer == WEIR_BANNED ? packets : 0;
 	}
 	context->would = limit->flags & WEIR_LIMIT_MONITOR;
+	context->reset = limit->flags & WEIR_LIMIT_RESET;
 	if (context->would) {
 		totals->would_refuse_packets += packets;
 		return true;
@@ -264,6 +266,8 @@ static __always_inline enum weir_path weir_path_of(struct weir_cpu *cpu,
 	path = weir_listed(context);
 	if (path != WEIR_PATH_LIMITS)
 		return path;
+	if (head->services && !weir_service_passes(context))
+		return WEIR_PATH_REFUSED;
 	weir_match(context, head);
 	if (!weir_bitmap_any(&context->limits))
 		return WEIR_PATH_UNMATCHED;
@@ -284,6 +288,7 @@ static __always_inline struct weir_context *weir_context_open(struct weir_cpu *c
 	context->ifindex = ifindex;
 	context->refused_by = WEIR_NO_LIMIT;
 	context->would = 0;
+	context->reset = 0;
 	return context;
 }
 

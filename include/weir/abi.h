@@ -21,6 +21,7 @@
 #include "ledger.h"
 #include "match.h"
 #include "period.h"
+#include "response.h"
 #include "sliding.h"
 
 /* Changed whenever the layout of a pinned map does. Another one found in a pin is refused. */
@@ -58,8 +59,9 @@ struct weir_policy_head {
 	uint64_t sample_ns; /* least time between two drop events of a CPU */
 	struct weir_bitmap hooks[WEIR_HOOKS];
 	uint16_t plain[WEIR_HOOKS]; /* see weir_policy_plain; 0: not so plain */
-	uint16_t reserved;
-	uint64_t reserved2;
+	uint16_t gates;		    /* limits that are gates */
+	uint32_t services;
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
 
@@ -97,6 +99,7 @@ enum weir_limit_flag {
 	WEIR_LIMIT_UNTRACKED_DROPS = 1 << 2,  /* a newcomer without a place is refused */
 	WEIR_LIMIT_BLOCK = 1 << 3,	      /* refuse everything that matches */
 	WEIR_LIMIT_UNLIMITED = 1 << 4,	      /* count, refuse nothing */
+	WEIR_LIMIT_RESET = 1 << 5,	      /* gate: a refused SYN is answered with a RST (XDP) */
 };
 
 /* Which parts of a packet make up the key: all zero is one key for all. */
@@ -151,6 +154,20 @@ struct weir_interface_line {
 };
 
 /*
+ * Gates count the connections that sockets of these network namespaces accepted, whatever
+ * interface they came in by: a socket doesn't know it, nor the hook, so match.interfaces,
+ * match.vlan and hook say only which SYNs may be refused. A namespace is known by the inode
+ * of /proc/PID/ns/net.
+ */
+#define WEIR_NETNS_MAX 14
+struct weir_where {
+	uint32_t netns[WEIR_NETNS_MAX]; /* 0: none */
+	uint32_t walk;			/* number of the recount that is going on; 0: none is */
+	uint32_t walks;			/* of the last one; never 0 again */
+};
+_Static_assert(sizeof(struct weir_where) == 64, "one cache line");
+
+/*
  * What past revisions of a bucket were, by slot and revision: what its keys have is converted by
  * it (place.h). A revision older than these is not known any more: the bucket counts as empty.
  */
@@ -183,7 +200,7 @@ static inline uint16_t weir_policy_plain(const struct weir_policy_head *head,
 		found++;
 	}
 	limit = &limits[index];
-	if (found != 1 || head->dimensions || limit->kind != WEIR_KIND_BUCKET ||
+	if (found != 1 || head->dimensions || head->services || limit->kind != WEIR_KIND_BUCKET ||
 	    limit->key != WEIR_KEY_SOURCE || limit->own_sets || limit->ban_after ||
 	    limit->flags & ~(WEIR_LIMIT_BYTES | WEIR_LIMIT_UNTRACKED_DROPS))
 		return 0;
@@ -197,11 +214,37 @@ static inline uint16_t weir_policy_plain(const struct weir_policy_head *head,
 struct weir_board {
 	struct weir_switch active;
 	struct weir_lists_live lists_live;
+	struct weir_where where;
 	struct weir_policy_head policy[2];
 	struct weir_limit limits[2 * WEIR_LIMITS_MAX];
 	struct weir_interface_line interfaces[WEIR_INTERFACE_LINES];
 	struct weir_past past[WEIR_LIMITS_MAX][WEIR_PAST_REVISIONS];
 };
+
+/*
+ * Map `weir_services`, WEIR_SERVICES_MAX of them: applications behind ports of this host. Map
+ * `weir_service_ports`: port -> index + 1, packed like weir_ports. Neither is in a generation:
+ * each word is stored by itself.
+ */
+#define WEIR_SERVICES_MAX 256
+
+enum weir_service_protocol {
+	WEIR_SERVICE_TCP = 1 << 0,
+	WEIR_SERVICE_UDP = 1 << 1,
+};
+
+struct weir_service_policy {
+	char name[32];	      /* "": nobody's */
+	uint64_t deadline_ns; /* of an exchange; 0: none */
+	uint64_t until_ns;    /* drop and ceiling hold until then: a dead controller's don't last */
+	uint64_t probe_ns;    /* one newcomer passes that often while others are dropped */
+	uint32_t drop;	      /* share of newcomers that is refused, of 2^32: a breaker's word */
+	uint32_t ceiling;     /* newcomers are refused from so many in flight on; 0: never */
+	uint8_t protocols;    /* enum weir_service_protocol */
+	uint8_t slice_shift;  /* nanoseconds of a slice of weir_service_state: 2 to this */
+	uint8_t reserved[6];
+};
+_Static_assert(sizeof(struct weir_service_policy) == 72, "no hidden padding");
 
 /*
  * Map `weir_labels`, by slot: for those who read the pins while the controller is down; the
@@ -271,7 +314,98 @@ struct weir_strikes {
 	uint64_t count;
 };
 
+/*
+ * Map `weir_pending`: SYNs that passed a gate and hold a place there until the connection is
+ * accepted, or for 2.1 to 4.3 s (pending.h). Spoofed ones too: a flood of them from one key
+ * keeps that key's places full as long as it lasts and so much longer, no other key's. Only a
+ * gate with one key for all can be filled by strangers: match it with `from`, or key it.
+ */
+#define WEIR_PENDING_ENTRIES 65536
+
+/*
+ * Map `weir_sockets`, storage of each socket that entered a gate (which, for when it leaves) or
+ * belongs to a service.
+ */
+#define WEIR_SOCKET_GATES 4
+struct weir_socket_gate {
+	uint64_t tag;	   /* of the key */
+	uint32_t own_sets; /* as in weir_limit */
+	uint16_t slot;
+	uint16_t reserved;
+};
+
+struct weir_socket {
+	struct weir_socket_gate gate[WEIR_SOCKET_GATES];
+	uint32_t gates;	     /* entered */
+	uint32_t walk;	     /* the recount that has counted it */
+	uint64_t started_ns; /* of the exchange that is going on; 0: none is */
+	uint32_t service;    /* index + 1; 0: none */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct weir_socket) == 88, "no hidden padding");
+
+/*
+ * Map `weir_service_states`, by service. A slice is what began in a piece of time of
+ * 2^slice_shift nanoseconds and is not over: the piece's number (lower 32 bits) and the count.
+ * They are a ring. So what is past its deadline is in_flight less the recent slices' counts.
+ */
+#define WEIR_SERVICE_SLICES 32
+struct weir_service_state {
+	uint64_t in_flight;
+	uint64_t last_probe_ns;
+	uint64_t slices[WEIR_SERVICE_SLICES]; /* number << 32 | count */
+	uint64_t reserved[6];
+};
+_Static_assert(sizeof(struct weir_service_state) == 320, "whole cache lines");
+
+/*
+ * Map `weir_recounts`, by tag, during a recount: the connections inside, counted anew. Kept
+ * up to date by those that come and go meanwhile, so that it can be held against the ledger.
+ */
+#define WEIR_RECOUNT_KEYS (1 << 17)
+struct weir_recount {
+	uint64_t inside;
+	int64_t drift; /* by the first look: what the ledger has beyond that */
+};
+
+/* What the program that compares wants to know, and says. */
+struct weir_settle {
+	uint32_t sets; /* of the ledger */
+	uint32_t heal; /* 0: note the drift; 1: take away what is still the same */
+	uint64_t keys; /* that had a drift */
+};
+
 /* ---- totals ---- */
+
+/*
+ * Map `weir_exchanges`, [cpu][service]. An exchange begins with the first payload that
+ * comes in after silence and ends with the first that goes out: requests sent in a row without
+ * waiting for an answer are one. attempts - successes - failures - late are in flight.
+ */
+struct weir_exchanges {
+	uint64_t attempts;
+	uint64_t successes; /* ended within the deadline */
+	uint64_t failures;  /* the connection was closed or reset while one was going on */
+	uint64_t late;	    /* ended, or closed, past the deadline */
+	uint64_t time_ns;   /* sum of the successes' response times */
+	uint64_t dropped;   /* newcomers refused by `drop` */
+	uint64_t shed;	    /* newcomers refused by `ceiling` */
+	uint64_t probes;    /* newcomers that passed in spite of `drop`, as probes */
+	uint64_t times[WEIR_RESPONSE_SLOTS]; /* of the successes: response.h */
+};
+_Static_assert(sizeof(struct weir_exchanges) == 1344, "whole cache lines");
+
+/* Map `weir_connections`, one entry, all gates together. */
+struct weir_connection_counts {
+	uint64_t entered;
+	uint64_t left;
+	uint64_t adopted;   /* entered by a recount: open before weir, or before the limit */
+	uint64_t uncounted; /* no place in the ledger, or in more than WEIR_SOCKET_GATES gates */
+	uint64_t recounted; /* places that a recount gave back, or took */
+	uint64_t overflowed; /* recounts with more keys than WEIR_RECOUNT_KEYS: nothing healed */
+	uint64_t reserved[2];
+};
+_Static_assert(sizeof(struct weir_connection_counts) == 64, "one cache line");
 
 /* Of a limit, by slot. */
 struct weir_totals {
@@ -341,7 +475,7 @@ struct weir_event {
 	uint32_t bytes;
 	uint16_t source_port;
 	uint16_t destination_port;
-	uint16_t slot; /* of the limit; WEIR_NO_LIMIT: the deny list */
+	uint16_t slot; /* of the limit; WEIR_NO_LIMIT: the deny list; or WEIR_BY_SERVICE */
 	uint8_t family;
 	uint8_t protocol;
 	uint8_t hook;
@@ -349,4 +483,5 @@ struct weir_event {
 	uint8_t reserved[6];
 };
 #define WEIR_NO_LIMIT 0xffff
+#define WEIR_BY_SERVICE 0x8000 /* refused for a service: that and its index */
 _Static_assert(sizeof(struct weir_event) == 72, "no hidden padding");

@@ -9,6 +9,9 @@
  *
  * A lowered limit acts at once: nobody enters until enough have left. A leave with nobody
  * inside is ignored.
+ *
+ * In the kernel a word below WEIR_GATE_INSIDE is an instant: nobody is inside, but until then
+ * some are pending (pending.h), so the place must not be forgotten.
  */
 #pragma once
 
@@ -28,7 +31,7 @@ struct weir_gate_state {
 /* How many are inside. */
 static inline uint64_t weir_gate_count(uint64_t word)
 {
-	return word & ~WEIR_GATE_INSIDE;
+	return word & WEIR_GATE_INSIDE ? word & ~WEIR_GATE_INSIDE : 0;
 }
 
 /* Whether there is room, and in *next the word once it is taken. *next is set only if so. */
@@ -42,10 +45,17 @@ static inline bool weir_gate_step(uint64_t word, const struct weir_gate_conf *co
 	return true;
 }
 
-/* The word once one has left. */
+/* The word once one has left; `empty` is what it says when that was the last one. */
+static inline uint64_t weir_gate_left(uint64_t word, uint64_t empty)
+{
+	if (!weir_gate_count(word))
+		return word;
+	return weir_gate_count(word) > 1 ? word - 1 : empty;
+}
+
 static inline uint64_t weir_gate_back(uint64_t word)
 {
-	return weir_gate_count(word) > 1 ? word - 1 : 0;
+	return weir_gate_left(word, 0);
 }
 
 #ifndef __bpf__

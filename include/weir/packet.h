@@ -28,6 +28,9 @@ enum weir_parsed {
 	WEIR_MALFORMED, /* no whole IP header: passes to the stack, which knows what to do */
 };
 
+/* A connection begins with SYN and none of ACK, RST, FIN. */
+enum { WEIR_TCP_SYN = 0x02, WEIR_TCP_BEGINS_MASK = 0x17 };
+
 enum weir_packet_has {
 	WEIR_HAS_PORTS = 1 << 0,
 	WEIR_HAS_TCP_FLAGS = 1 << 1,

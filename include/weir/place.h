@@ -5,7 +5,7 @@
  *
  *	bucket	packets passed, and in the upper 16 bits the limit's revision that the state is
  *		counted in (see below)
- *	gate	entries so far
+ *	gate	who is pending (pending.h)
  *	sliding	events so far: the ring's head, and what makes an event's slot its own
  *	period	the open period's count, with a mark of the period that it belongs to
  *

@@ -1,131 +1,271 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Gate in the kernel: packets enter up to the limit, a packet refused elsewhere leaves again. */
-#include "harness.h"
-#include "kernel/rig_limits.h"
-#include "random.h"
-
+/* Gates by packets alone, on an injected clock: who is pending, and the RST. */
+#include <bpf/bpf.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 
-#define SOURCES 6
-#define PACKETS 20000
+#include "harness.h"
+#include "rig.h"
+#include "weir/pending.h"
 
-static struct rig rig, both;
+#define SYN 0x02
+#define ACK 0x10
+#define SLICE_NS (1ULL << (WEIR_PENDING_SHIFT - WEIR_TICK_SHIFT))
 
-static struct weir_limit fresh(uint32_t limit)
+static struct rig rig;
+
+/* One gate by source, for SYNs, as the compiler would have it. */
+static void set_gate(uint32_t ceiling, uint8_t flags)
 {
-	return (struct weir_limit){ .kind = WEIR_KIND_GATE, .key = WEIR_KEY_SOURCE,
-				    RIG_SOURCE_MASKS, .salt = rig_salt(), .gate.limit = limit };
+	struct weir_board *board = rig.plane.board;
+	struct weir_limit limit = {
+		.salt = 42,
+		.kind = WEIR_KIND_GATE,
+		.flags = flags,
+		.key = WEIR_KEY_SOURCE,
+		.mask4 = UINT32_MAX,
+		.mask6 = { UINT32_MAX, UINT32_MAX },
+		.gate.limit = ceiling,
+	};
+
+	rig_open(&rig, RIG_WEIR, 1024);
+	board = rig.plane.board;
+	for (int i = 0; i < 256; i++)
+		rig.plane.rows[WEIR_ROWS_TCP_FLAGS + i].word[0] = (i & (SYN | ACK)) == SYN;
+	board->limits[0] = limit;
+	board->policy[0] = (struct weir_policy_head){
+		.dimensions = WEIR_BY_TCP_FLAGS,
+		.limits = 1,
+		.gates = 1,
+		.sample_ns = WEIR_NS_PER_SEC,
+		.hooks[WEIR_HOOK_XDP].word[0] = 1,
+	};
 }
 
-static bool passes(const char *source)
+static void make(struct frame *frame, const char *source, uint16_t port, uint8_t flags)
+{
+	struct in6_addr address;
+	char text[64];
+
+	rig_frame(frame, source, IPPROTO_TCP, 0);
+	snprintf(text, sizeof(text), "%s%s", strchr(source, ':') ? "" : "::ffff:", source);
+	inet_pton(AF_INET6, text, &address);
+	frame_set_source(frame, frame->bytes, &address, port);
+	frame->bytes[frame->l4_at + 13] = flags;
+}
+
+static int ask(const char *source, uint16_t port, uint8_t flags)
 {
 	struct frame frame;
 
-	rig_frame(&frame, source, IPPROTO_UDP, 0);
-	return rig_send(&rig, frame.bytes, frame.size, 1) == XDP_PASS;
+	make(&frame, source, port, flags);
+	return rig_send(&rig, frame.bytes, frame.size, 1);
 }
 
-/* How many of n packets pass. */
-static uint32_t passed_of(uint32_t n)
+static void a_pending_place_expires(void)
 {
+	set_gate(2, 0);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 1, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 2, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 3, SYN), XDP_DROP);
+	for (int i = 0; i < 5; i++)
+		CU_ASSERT_EQUAL(ask("10.0.0.1", 2, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.2", 3, SYN), XDP_PASS);
+	*rig.now_ns += SLICE_NS;
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 3, SYN), XDP_DROP);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 1, SYN), XDP_PASS);
+	*rig.now_ns += SLICE_NS;
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 3, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 4, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 1, SYN), XDP_DROP);
+	rig_close(&rig);
+}
+
+/* Nobody but a SYN asks, whatever the cap. */
+static void other_packets_pass(void)
+{
+	set_gate(1, 0);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 1, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 2, SYN), XDP_DROP);
+	for (int flags = 0; flags < 256; flags++) {
+		int verdict = ask("10.0.0.1", 2, (uint8_t)flags);
+
+		CU_ASSERT_EQUAL(verdict, (flags & (SYN | ACK)) == SYN ? XDP_DROP : XDP_PASS);
+	}
+	CU_ASSERT_EQUAL(weir_dataplane_totals(&rig.plane, 0).passed_packets, 1);
+	rig_close(&rig);
+}
+
+/* C7: SYNs of a million spoofed sources take places of theirs only, until they expire. */
+static void C7_spoofed_syns_harm_nobody_else(void)
+{
+	char source[16];
 	uint32_t passed = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		passed += passes("198.51.100.7");
-	return passed;
-}
-
-/* The limit moves up and down meanwhile; a lowered one lets nobody in until enough have left. */
-static void agrees_with_user_space(void)
-{
-	uint64_t seed = 5, words[SOURCES], verdicts[2] = { 0 }, wrong = 0, next;
-	struct weir_limit limit;
-
-	rig_begin(&rig, RIG_WEIR, 4096);
-	for (int i = 0; i < PACKETS; i++) {
-		size_t source = random_below(&seed, SOURCES);
-		char address[32];
-		bool expected;
-
-		if (i % 200 == 0) {
-			limit = fresh(0);
-			memset(words, 0, sizeof(words));
-		}
-		if (i % 25 == 0) {
-			limit.gate.limit = (uint32_t)random_below(&seed, 30);
-			rig_put(&rig, &limit, 1);
-		}
-		*rig.now_ns += random_below(&seed, WEIR_NS_PER_SEC);
-		snprintf(address, sizeof(address), "198.51.100.%zu", source);
-		expected = weir_gate_step(words[source], &limit.gate, &next);
-		if (expected)
-			words[source] = next;
-		wrong += passes(address) != expected;
-		verdicts[expected]++;
+	set_gate(2, 0);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 1, SYN), XDP_PASS);
+	for (int i = 0; i < 20000; i++) {
+		snprintf(source, sizeof(source), "10.9.%d.%d", i >> 8, i & 255);
+		passed += ask(source, 1, SYN) == XDP_PASS;
+		*rig.now_ns += 1000;
 	}
-	printf("  %d packets: %" PRIu64 " passed, %" PRIu64 " refused, %" PRIu64 " differ\n",
-	       PACKETS, verdicts[1], verdicts[0], wrong);
-	CU_ASSERT_EQUAL(wrong, 0);
-	CU_ASSERT_TRUE(verdicts[0] > PACKETS / 10 && verdicts[1] > PACKETS / 10);
-}
-
-/* Nobody leaves by waiting. */
-static void who_is_inside_stays(void)
-{
-	struct weir_limit limit = fresh(5);
-
-	rig_begin(&rig, RIG_WEIR, 4096);
-	rig_put(&rig, &limit, 1);
-	CU_ASSERT_EQUAL(passed_of(9), 5);
-	*rig.now_ns += 365 * 86400 * WEIR_NS_PER_SEC;
-	CU_ASSERT_EQUAL(passed_of(9), 0);
-	limit.gate.limit = 7;
-	rig_put(&rig, &limit, 1);
-	CU_ASSERT_EQUAL(passed_of(9), 2);
-	limit.gate.limit = 3;
-	rig_put(&rig, &limit, 1);
-	CU_ASSERT_EQUAL(passed_of(9), 0);
+	CU_ASSERT_EQUAL(passed, 20000);
+	CU_ASSERT(weir_dataplane_totals(&rig.plane, 0).untracked_packets > 10000);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 2, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 3, SYN), XDP_DROP);
+	*rig.now_ns += 2 * SLICE_NS;
+	CU_ASSERT_EQUAL(rig_ledger_taken(&rig), 0);
+	CU_ASSERT_EQUAL(ask("10.0.0.99", 1, SYN), XDP_PASS);
+	CU_ASSERT_EQUAL(rig_ledger_taken(&rig), 1);
+	rig_close(&rig);
 }
 
 /*
  * Two limits that share one bucket of 1 both pass the check, and the second finds it empty: a
- * race lost for certain. What has entered the gate before leaves again.
+ * race lost for certain. The place that was taken in the gate before is given back.
  */
 static void a_lost_race_gives_back(void)
 {
-	struct weir_limit limits[3] = { fresh(3), { .slot = 1, .salt = rig_salt() },
-					{ .slot = 2 } };
+	struct weir_board *board;
 
-	rig_begin(&rig, RIG_WEIR, 4096);
-	rig_bucket(&limits[1], 1, 1);
-	rig_bucket(&limits[2], 1, 1);
-	limits[2].salt = limits[1].salt;
-	rig_put(&rig, limits, 3);
-	for (int i = 0; i < 10; i++) {
-		CU_ASSERT_EQUAL(passed_of(1), 0);
-		*rig.now_ns += 2 * WEIR_NS_PER_SEC;
+	set_gate(3, 0);
+	board = rig.plane.board;
+	for (int i = 1; i < 3; i++) {
+		board->limits[i] = (struct weir_limit){ .salt = 7, .slot = (uint16_t)i };
+		weir_bucket_conf_init(&board->limits[i].bucket, 1, 1, 1);
 	}
-	CU_ASSERT_EQUAL(rig_totals(&rig, 2).refused_packets, 10);
-	rig_put(&rig, limits, 1);
-	CU_ASSERT_EQUAL(passed_of(9), 3);
+	for (int i = 0; i < 256; i++)
+		rig.plane.rows[WEIR_ROWS_TCP_FLAGS + i].word[0] |= 6;
+	board->policy[0].limits = 3;
+	board->policy[0].hooks[WEIR_HOOK_XDP].word[0] = 7;
+	for (uint16_t i = 0; i < 10; i++) {
+		CU_ASSERT_EQUAL(ask("10.0.0.1", i, SYN), XDP_DROP);
+		*rig.now_ns += WEIR_NS_PER_SEC / 1000;
+	}
+	board->policy[0].limits = 1;
+	board->policy[0].hooks[WEIR_HOOK_XDP].word[0] = 1;
+	for (uint16_t i = 0; i < 10; i++)
+		CU_ASSERT_EQUAL(ask("10.0.0.1", i, SYN), i < 3 ? XDP_PASS : XDP_DROP);
+	rig_close(&rig);
 }
 
-static void both_cpus_enter_up_to_the_limit(void)
+struct half {
+	int cpu;
+	uint32_t passed;
+};
+
+static void *ask_much(void *argument)
 {
-	static const uint32_t most[] = { 1, 2, 100, 20000 };
-	struct drive_cpu plan = { .count = 3, .stride = 1, .step_ns = 10 };
+	struct half *half = argument;
 
-	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
-		struct weir_limit limit = fresh(most[i]);
-
-		rig_begin(&both, RIG_DRIVE, 1024);
-		rig_put(&both, &limit, 1);
-		rig_plan(&both, &plan);
-		CU_ASSERT_EQUAL(rig_drive_both(&both, 80000, NULL), 0);
-		for (uint32_t source = 0; source < 3; source++)
-			CU_ASSERT_EQUAL(rig_verdict(&both, source).passed, most[i]);
-	}
+	rig_pin(half->cpu);
+	for (uint16_t port = 0; port < 5000; port++)
+		half->passed += ask("10.0.0.1", (uint16_t)(port + 10000 * half->cpu), SYN) ==
+				XDP_PASS;
+	return NULL;
 }
 
-WEIR_TESTS("kernel gate", TEST(agrees_with_user_space), TEST(who_is_inside_stays),
-	   TEST(a_lost_race_gives_back), TEST(both_cpus_enter_up_to_the_limit))
+static void both_cpus_ask_up_to_the_limit(void)
+{
+	struct half halves[2] = { { .cpu = 0 }, { .cpu = 1 } };
+	pthread_t other;
+	int cpus[2];
+
+	if (rig_cpus(cpus))
+		return;
+	halves[0].cpu = cpus[0];
+	halves[1].cpu = cpus[1];
+	set_gate(7000, 0);
+	CU_ASSERT_EQUAL(pthread_create(&other, NULL, ask_much, &halves[1]), 0);
+	ask_much(&halves[0]);
+	pthread_join(other, NULL);
+	CU_ASSERT_EQUAL(halves[0].passed + halves[1].passed, 7000);
+	rig_close(&rig);
+}
+
+/* ---- the RST: C4 ---- */
+
+static uint32_t word_at(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* `sent` with what the program made of it in *got: its verdict, or -errno. */
+static int answer(const uint8_t *sent, uint32_t size, uint8_t *got, uint32_t *got_size)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = sent, .data_size_in = size,
+		    .data_out = got, .data_size_out = 2048, .repeat = 1);
+	int err = bpf_prog_test_run_opts(rig.program_fd, &options);
+
+	*got_size = options.data_size_out;
+	return err ? err : (int)options.retval;
+}
+
+static void check_reset(const uint8_t *sent, const uint8_t *got, uint32_t ip_at, bool v6,
+			uint32_t tcp_at)
+{
+	uint32_t addresses_at = ip_at + (v6 ? 8 : 12), size = v6 ? 16 : 4;
+	const uint8_t *tcp = got + ip_at + (v6 ? 40 : 20);
+	uint64_t sum = frame_sum(got + addresses_at, 2 * size) + 6 + 20 + frame_sum(tcp, 20);
+
+	CU_ASSERT_EQUAL(memcmp(got, sent + 6, 6), 0);
+	CU_ASSERT_EQUAL(memcmp(got + 6, sent, 6), 0);
+	CU_ASSERT_EQUAL(memcmp(got + 12, sent + 12, ip_at - 12), 0);
+	CU_ASSERT_EQUAL(memcmp(got + addresses_at, sent + addresses_at + size, size), 0);
+	CU_ASSERT_EQUAL(memcmp(got + addresses_at + size, sent + addresses_at, size), 0);
+	CU_ASSERT_EQUAL(memcmp(tcp, sent + tcp_at + 2, 2), 0);
+	CU_ASSERT_EQUAL(memcmp(tcp + 2, sent + tcp_at, 2), 0);
+	CU_ASSERT_EQUAL(word_at(tcp + 4), 0);
+	CU_ASSERT_EQUAL(word_at(tcp + 8), word_at(sent + tcp_at + 4) + 1);
+	CU_ASSERT_EQUAL(tcp[12], 0x50);
+	CU_ASSERT_EQUAL(tcp[13], 0x14);
+	CU_ASSERT_EQUAL(frame_checksum(sum), 0);
+	if (v6) {
+		CU_ASSERT_EQUAL(word_at(got + ip_at + 4), 20 << 16 | 6 << 8 | 64);
+		return;
+	}
+	CU_ASSERT_EQUAL(word_at(got + ip_at), 0x45000028);
+	CU_ASSERT_EQUAL(frame_checksum(frame_sum(got + ip_at, 20)), 0);
+}
+
+static void C4_the_reset_is_right(void)
+{
+	static const struct {
+		const char *source;
+		unsigned int tags, options, extra; /* VLANs; words of IP options; bytes after */
+	} cases[] = {
+		{ "10.0.0.1", 0, 0, 0 },  { "10.0.0.1", 0, 0, 6 }, { "10.0.0.1", 1, 0, 40 },
+		{ "10.0.0.1", 2, 3, 20 }, { "2001:db8::1", 0, 0, 0 },
+		{ "2001:db8::1", 2, 0, 300 },
+	};
+
+	set_gate(1, WEIR_LIMIT_BLOCK | WEIR_LIMIT_RESET);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t sent[2048] = { 0 }, got[2048];
+		bool v6 = strchr(cases[i].source, ':');
+		uint32_t ip_at = 14 + 4 * cases[i].tags, options = 4 * cases[i].options;
+		uint32_t size, least, got_size;
+		struct frame frame;
+
+		make(&frame, cases[i].source, 40000, SYN);
+		memcpy(sent, frame.bytes, 12);
+		for (unsigned int tag = 0; tag < cases[i].tags; tag++)
+			memcpy(sent + 12 + 4 * tag, (uint8_t[]){ 0x81, 0, 0, 7 }, 4);
+		memcpy(sent + ip_at - 2, frame.bytes + 12, 2 + (v6 ? 40 : 20));
+		sent[ip_at] += (uint8_t)cases[i].options;
+		memcpy(sent + ip_at + (v6 ? 40 : 20) + options, frame.bytes + frame.l4_at, 20);
+		memcpy(sent + ip_at + (v6 ? 40 : 20) + options + 4, "\xff\xff\xff\xfe", 4);
+		least = ip_at + (v6 ? 60 : 40);
+		size = least + options + cases[i].extra;
+		CU_ASSERT_EQUAL(answer(sent, size, got, &got_size), XDP_TX);
+		least = least < 60 ? 60 : least;
+		CU_ASSERT_EQUAL(got_size, size < least ? size : least);
+		check_reset(sent, got, ip_at, v6, ip_at + (v6 ? 40 : 20) + options);
+	}
+	CU_ASSERT_EQUAL(weir_dataplane_totals(&rig.plane, 0).refused_packets, 6);
+	rig_close(&rig);
+}
+
+WEIR_TESTS("gate", TEST(a_pending_place_expires), TEST(other_packets_pass),
+	   TEST(a_lost_race_gives_back), TEST(both_cpus_ask_up_to_the_limit),
+	   TEST(C7_spoofed_syns_harm_nobody_else), TEST(C4_the_reset_is_right))

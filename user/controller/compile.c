@@ -120,6 +120,8 @@ static void compile_gate(const struct weir_policy_gate *gate, struct weir_limit 
 		out->flags |= WEIR_LIMIT_UNLIMITED;
 	else
 		out->gate.limit = (uint32_t)gate->limit;
+	if (gate->refuse == WEIR_POLICY_REFUSE_RESET)
+		out->flags |= WEIR_LIMIT_RESET;
 }
 
 static void compile_ban(const struct weir_policy_ban *ban, struct weir_limit *out)
@@ -222,7 +224,8 @@ void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label
 			 limit->period.align ? "true" : "false");
 		break;
 	case WEIR_POLICY_GATE:
-		snprintf(setting, size, "gate limit %s", level_print(limit->gate.limit, first));
+		snprintf(setting, size, "gate limit %s%s", level_print(limit->gate.limit, first),
+			 limit->gate.refuse == WEIR_POLICY_REFUSE_RESET ? " refuse reset" : "");
 		break;
 	}
 }
@@ -327,11 +330,13 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 	if (!compiled)
 		return weir_error_set(err, -ENOMEM, "no memory for the policy");
 	compiled->head.limits = (uint32_t)policy->limit_count;
+	compiled->head.services = (uint32_t)policy->service_count;
 	compiled->head.sample_ns = sample_ns(&policy->sample, cpus);
 	for (size_t i = 0; i < policy->limit_count && !code; i++) {
 		code = weir_compile_limit(policy, &policy->limits[i], wall_ns,
 					  &compiled->limits[i], err);
 		weir_compile_label(&policy->limits[i], &compiled->labels[i]);
+		compiled->head.gates += policy->limits[i].kind == WEIR_POLICY_GATE;
 	}
 	if (!code)
 		code = identify(compiled, before, err);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "weir/packet.h"
+
 /* Rows that are found by class: equal bitmaps share a class, 0 is the base. */
 struct classes {
 	struct weir_bitmap *rows;
@@ -393,6 +395,27 @@ static void compile_hooks(const struct weir_policy *policy, struct weir_compiled
 		weir_bitmap_set(&compiled->head.hooks[hooks[policy->limits[i].match.hook]], i);
 }
 
+/* A gate looks at no packet but those that begin a connection: SYN, and not ACK, RST or FIN. */
+static void compile_gates(const struct weir_policy *policy, struct weir_compiled *compiled)
+{
+	struct weir_bitmap *rows = &compiled->rows[WEIR_ROWS_TCP_FLAGS];
+	bool used = compiled->head.dimensions & WEIR_BY_TCP_FLAGS;
+
+	if (!compiled->head.gates)
+		return;
+	compiled->head.dimensions |= WEIR_BY_TCP_FLAGS;
+	for (uint32_t flags = 0; flags <= WEIR_NO_TCP_FLAGS; flags++) {
+		bool begins = flags < WEIR_NO_TCP_FLAGS && (flags & WEIR_TCP_BEGINS_MASK) == WEIR_TCP_SYN;
+
+		for (size_t i = 0; i < policy->limit_count; i++) {
+			if (!used)
+				weir_bitmap_set(&rows[flags], i);
+			if (policy->limits[i].kind == WEIR_POLICY_GATE && !begins)
+				rows[flags].word[i / 64] &= ~(1ULL << (i % 64));
+		}
+	}
+}
+
 int weir_compile_match(const struct weir_policy *policy, const uint32_t *slots,
 		       struct weir_compiled *compiled, struct weir_error *err)
 {
@@ -410,6 +433,7 @@ int weir_compile_match(const struct weir_policy *policy, const uint32_t *slots,
 	compile_hooks(policy, compiled);
 	for (size_t i = 0; i < sizeof(plains) / sizeof(plains[0]); i++)
 		compile_plain(policy, &plains[i], compiled);
+	compile_gates(policy, compiled);
 	compile_interfaces(policy, slots, compiled);
 	code = compile_ports(policy, false, classes, compiled, err);
 	if (!code)

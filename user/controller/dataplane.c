@@ -109,6 +109,7 @@ int weir_dataplane_prepare(struct bpf_object *object, const struct weir_shape *s
 		{ "weir_keys", (uint64_t)shape->sets * WEIR_WAYS },
 		{ "weir_front", (uint64_t)shape->cpus * shape->front_slots },
 		{ "weir_cpus", shape->cpus },
+		{ "weir_exchanges", (uint64_t)shape->cpus * WEIR_SERVICES_MAX },
 	};
 	struct weir_shape *programs = constant(object, "weir_shape", sizeof(*shape));
 

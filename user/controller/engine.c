@@ -23,6 +23,9 @@
 /* Bans that are over are looked for every so many. */
 #define BANS_TICKS 10
 
+/* Connections are counted anew every so many ticks. */
+#define RECOUNT_TICKS 60
+
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 {
 	char line[1024];
@@ -39,13 +42,15 @@ void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 uint64_t weir_engine_features(void)
 {
 #define CAN(feature) WEIR_FEATURE_BIT(WEIR_FEATURE_##feature)
-	return CAN(BUCKET) | CAN(BYTES) | CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
+	return CAN(BUCKET) | CAN(BYTES) | CAN(GATE) | CAN(GATE_RESET) |
+	       CAN(KEY_SOURCE) | CAN(KEY_DESTINATION) |
 	       CAN(KEY_SOURCE_PORT) | CAN(KEY_FLOW) | CAN(KEY_NONE) | CAN(MATCH_PROTO) |
 	       CAN(MATCH_TO_PORT) | CAN(MATCH_FROM_PORT) | CAN(MATCH_FROM) | CAN(MATCH_TO) |
 	       CAN(MATCH_FLAGS) | CAN(MATCH_ICMP) | CAN(MATCH_VLAN) | CAN(MATCH_INTERFACE) |
 	       CAN(MONITOR) | CAN(MANY_LIMITS) | CAN(HOOK_TC_INGRESS) | CAN(HOOK_TC_EGRESS) |
 	       CAN(SLIDING) | CAN(PERIOD) | CAN(PERIOD_ALIGN) | CAN(BAN) | CAN(LISTS) |
-	       CAN(SERVICES) | CAN(GOVERNOR) | CAN(REPORT);
+	       CAN(SERVICES) | CAN(EXCHANGES) | CAN(BREAKER) | CAN(SHEDDER) | CAN(GOVERNOR) |
+	       CAN(REPORT);
 #undef CAN
 }
 
@@ -116,6 +121,39 @@ static void say_limits(const struct weir_engine *engine, const struct weir_compi
 	}
 }
 
+/* The connections in the gates, counted anew. */
+static void recount(struct weir_engine *engine)
+{
+	struct weir_recounted recounted;
+	struct weir_error err;
+
+	engine->since_recount = 0;
+	if (!engine->connections)
+		return;
+	if (weir_connections_recount(engine->connections, &recounted, &err))
+		weir_engine_say(engine, "%s", err.text);
+	if (recounted.adopted || recounted.healed)
+		weir_engine_say(engine,
+				"gates: %llu entries of connections open before, %llu places put "
+				"right",
+				(unsigned long long)recounted.adopted,
+				(unsigned long long)recounted.healed);
+}
+
+/* The programs that watch sockets, as soon as the policy needs them, and its services. */
+static int watch(struct weir_engine *engine, const struct weir_policy *policy,
+		 const struct weir_compiled *compiled, struct weir_error *err)
+{
+	int code = 0;
+
+	if (!engine->connections && (compiled->head.gates || compiled->head.services))
+		code = weir_connections_open(&engine->connections, &engine->load,
+					     &engine->generation, err);
+	if (!code && compiled->head.services)
+		code = weir_connections_watch_payload(engine->connections, &engine->load, err);
+	return code ? code : weir_exchanges_apply(&engine->exchanges, policy, err);
+}
+
 /* Whether a limit in force counts in the shared ledger and won't, or not under the same keys. */
 static bool leaves_places(const struct weir_compiled_before *now,
 			  const struct weir_compiled *compiled)
@@ -184,6 +222,8 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 		code = compile(engine, policy, &plan, &compiled, err);
 	if (!code)
 		code = weir_load_publish(&engine->load, err);
+	if (!code)
+		code = watch(engine, policy, compiled, err);
 	if (code)
 		goto out;
 	code = weir_held_take(engine, &plan, hooks_of(compiled), err);
@@ -199,6 +239,7 @@ static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool 
 	weir_policy_free(engine->policy);
 	engine->policy = policy;
 	weir_held_sweep(engine, false);
+	recount(engine);
 	if (!plan.count)
 		weir_engine_say(engine, "%s names no interface: nothing is limited",
 				engine->config);
@@ -257,6 +298,8 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 
 		code = weir_own_open(&engine->own, &engine->dataplane, &now, err);
 	}
+	if (!code)
+		code = weir_exchanges_open(&engine->exchanges, &engine->load, err);
 	return code ? code : weir_lists_open(&engine->lists, &engine->dataplane, err);
 }
 
@@ -265,6 +308,8 @@ static void close_engine(struct weir_engine *engine, bool undo)
 {
 	if (engine->netlink_fd >= 0)
 		close(engine->netlink_fd);
+	weir_connections_close(engine->connections);
+	weir_exchanges_close(&engine->exchanges);
 	if (engine->clock_fd >= 0)
 		close(engine->clock_fd);
 	weir_lists_close(&engine->lists);
@@ -387,6 +432,8 @@ void weir_engine_tick(struct weir_engine *engine)
 	while (recv(engine->netlink_fd, buffer, sizeof(buffer), 0) >= 0 || errno == ENOBUFS)
 		news = true;
 	weir_held_look(engine, news || ++engine->ticks % RETRY_TICKS == 0);
+	if (++engine->since_recount >= RECOUNT_TICKS)
+		recount(engine);
 	follow_clock(engine);
 	weir_lists_expire(&engine->lists, weir_monotonic_ns());
 	if (engine->ticks % BANS_TICKS == 0)
@@ -444,6 +491,37 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 		code = weir_pins_remove(pins);
 	close(lock);
 	return code;
+}
+
+/* ---- services ---- */
+
+static int place_of(const struct weir_engine *engine, size_t service)
+{
+	if (service >= engine->policy->service_count)
+		return -ENOENT;
+	return weir_exchanges_find(&engine->exchanges, engine->policy->services[service].name);
+}
+
+int weir_engine_service_read(const struct weir_engine *engine, size_t service, uint64_t now_ns,
+			     struct weir_service_counts *counts)
+{
+	int place = place_of(engine, service);
+
+	if (place < 0)
+		return place;
+	weir_exchanges_read(&engine->exchanges, place, now_ns, counts);
+	return 0;
+}
+
+int weir_engine_service_steer(struct weir_engine *engine, size_t service, uint64_t now_ns,
+			      const struct weir_service_output *output)
+{
+	int place = place_of(engine, service);
+
+	if (place < 0)
+		return place;
+	weir_exchanges_steer(&engine->exchanges, place, now_ns, output);
+	return 0;
 }
 
 /* ---- views ---- */

@@ -121,6 +121,17 @@ const char *weir_engine_pins(const struct weir_engine *engine);
 /* Slot in the totals of a limit of the policy in force, by its index there. */
 uint32_t weir_engine_slot(const struct weir_engine *engine, size_t limit_index);
 
+/*
+ * A service's counts in the kernel, and what its newcomers get from now on (exchanges.h), by
+ * its index in the policy in force. now_ns: since boot. -ENOENT.
+ */
+struct weir_service_counts;
+struct weir_service_output;
+int weir_engine_service_read(const struct weir_engine *engine, size_t service, uint64_t now_ns,
+			     struct weir_service_counts *counts);
+int weir_engine_service_steer(struct weir_engine *engine, size_t service, uint64_t now_ns,
+			      const struct weir_service_output *output);
+
 size_t weir_engine_interfaces(const struct weir_engine *engine);
 const struct weir_interface_status *weir_engine_interface(const struct weir_engine *engine,
 							  size_t i);

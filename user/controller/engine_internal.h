@@ -3,6 +3,8 @@
 #pragma once
 
 #include "controller/attach.h"
+#include "controller/connections.h"
+#include "controller/exchanges.h"
 #include "controller/engine.h"
 #include "controller/generation.h"
 #include "controller/lists.h"
@@ -33,9 +35,12 @@ struct weir_engine {
 	struct weir_tc tc;
 	uint32_t hooks; /* that limits use: 1 << enum weir_hook */
 	struct weir_held held;
+	struct weir_connections *connections; /* NULL until a policy has a gate or a service */
+	struct weir_exchanges_map exchanges;
 	int netlink_fd;
 	int clock_fd;
 	unsigned int ticks;
+	unsigned int since_recount; /* ticks */
 };
 
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)

@@ -30,6 +30,20 @@ static int set(void *context, const char *name, const struct weir_policy_change 
 	return weir_engine_move(loop->engine, name, change, &err);
 }
 
+static int read_counts(void *context, size_t service, struct weir_service_counts *counts)
+{
+	const struct weir_loop *loop = context;
+
+	return weir_engine_service_read(loop->engine, service, weir_monotonic_ns(), counts);
+}
+
+static int write_output(void *context, size_t service, const struct weir_service_output *output)
+{
+	const struct weir_loop *loop = context;
+
+	return weir_engine_service_steer(loop->engine, service, weir_monotonic_ns(), output);
+}
+
 static void moved(void *context, const struct weir_movement *movement)
 {
 	struct weir_loop *loop = context;
@@ -103,7 +117,9 @@ static void open_outcomes(struct weir_loop *loop)
 
 int weir_loop_services_apply(struct weir_loop *loop, struct weir_error *err)
 {
-	const struct weir_services_io io = { .limit = limit,
+	const struct weir_services_io io = { .read = read_counts,
+					     .write = write_output,
+					     .limit = limit,
 					     .set = set,
 					     .moved = moved,
 					     .log = weir_loop_log,

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Newcomers of a service, before any limit: SYNs of a TCP service, all packets of a UDP one. A
+ * breaker refuses a share of them but for a probe now and then, a shedder all of them while too
+ * much is in flight. What the controller wants is in weir_services, and it is the service's word,
+ * not a failure of the service.
+ */
+#pragma once
+
+#include "clock.bpf.h"
+#include "count.bpf.h"
+#include "weir/ledger.h"
+
+/* Index + 1 of the service at a port of this host, or 0. */
+static __always_inline uint32_t weir_service_at_port(uint16_t port)
+{
+	uint32_t key = port / 4;
+	const uint64_t *word = bpf_map_lookup_elem(&weir_service_ports, &key);
+
+	return word ? weir_port_class(*word, port) : 0;
+}
+
+static __always_inline struct weir_exchanges *weir_exchanges_at(uint32_t cpu,
+									  uint32_t index)
+{
+	uint32_t key = cpu * WEIR_SERVICES_MAX + index;
+
+	return bpf_map_lookup_elem(&weir_exchanges, &key);
+}
+
+/* Index + 1 of the service that the packet is a newcomer of, or 0. */
+static __always_inline uint32_t weir_service_of(const struct weir_packet *packet)
+{
+	bool tcp = packet->protocol == WEIR_IP_TCP;
+
+	if (!(packet->has & WEIR_HAS_PORTS) || (!tcp && packet->protocol != WEIR_IP_UDP) ||
+	    (tcp && (packet->tcp_flags & WEIR_TCP_BEGINS_MASK) != WEIR_TCP_SYN))
+		return 0;
+	return weir_service_at_port(packet->destination_port);
+}
+
+/* Whether a newcomer that a breaker would drop goes through as a probe. */
+static __always_inline bool weir_service_probes(const struct weir_service_policy *service,
+						struct weir_service_state *state, uint64_t now_ns)
+{
+	uint64_t last = weir_once(state->last_probe_ns);
+
+	return service->probe_ns && now_ns - last >= service->probe_ns &&
+	       weir_swap(&state->last_probe_ns, last, now_ns) == last;
+}
+
+/* 1: the packet passes as far as its service goes, if it has one. */
+__noinline int weir_service_passes(struct weir_context *context)
+{
+	struct weir_exchanges *counts;
+	struct weir_service_state *state;
+	struct weir_service_policy *service;
+	uint32_t index;
+
+	if (!context)
+		return 1;
+	index = weir_service_of(&context->packet) - 1;
+	service = bpf_map_lookup_elem(&weir_services, &index);
+	state = bpf_map_lookup_elem(&weir_service_states, &index);
+	if (!service || !state || !(service->drop || service->ceiling))
+		return 1;
+	if (!(service->protocols &
+	      (context->packet.protocol == WEIR_IP_TCP ? WEIR_SERVICE_TCP : WEIR_SERVICE_UDP)))
+		return 1;
+	counts = weir_exchanges_at(context->cpu, index);
+	if (!counts)
+		return 1;
+	if (!context->now_ns)
+		context->now_ns = weir_now_ns();
+	if (context->now_ns >= service->until_ns)
+		return 1;
+	context->refused_by = WEIR_BY_SERVICE | index;
+	if (service->ceiling && weir_once(state->in_flight) >= service->ceiling) {
+		__sync_fetch_and_add(&counts->shed, 1);
+		return 0;
+	}
+	if (!service->drop || bpf_get_prandom_u32() >= service->drop)
+		return 1;
+	if (weir_service_probes(service, state, context->now_ns)) {
+		__sync_fetch_and_add(&counts->probes, 1);
+		return 1;
+	}
+	__sync_fetch_and_add(&counts->dropped, 1);
+	return 0;
+}
