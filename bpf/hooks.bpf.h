@@ -82,8 +82,9 @@ __noinline int weir_parse_linear(struct __sk_buff *ctx, struct weir_context *con
 
 	if (!context)
 		return WEIR_MALFORMED;
-	return weir_packet_parse(&context->packet, (void *)(long)ctx->data,
-				 (void *)(long)ctx->data_end, vlan);
+	return weir_packet_parse_as(&context->packet, (void *)(long)ctx->data,
+				    (void *)(long)ctx->data_end, vlan,
+				    bpf_ntohs((uint16_t)ctx->protocol));
 }
 
 static __always_inline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)

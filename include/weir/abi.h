@@ -25,7 +25,7 @@
 #include "sliding.h"
 
 /* Changed whenever the layout of a pinned map does. Another one found in a pin is refused. */
-#define WEIR_ABI_VERSION 1
+#define WEIR_ABI_VERSION 2
 
 enum weir_hook {
 	WEIR_HOOK_XDP,

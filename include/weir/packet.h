@@ -308,15 +308,29 @@ WEIR_INLINE enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
 	return WEIR_PARSED;
 }
 
+/* Whether an IP header of that ethertype can be at the cursor. */
+WEIR_INLINE bool weir_version_is(const struct weir_cursor *cursor, uint16_t ethertype)
+{
+	const uint8_t *at = weir_cursor_peek(cursor, 1);
+
+	return at && at[0] >> 4 == (ethertype == WEIR_ETH_IPV4 ? 4 : 6);
+}
+
 /*
  * Parses the frame in [data, end). `vlan` is a tag that the hook took from the metadata, or
- * WEIR_NO_VLAN. Writes all of *packet but bytes and
- * packets; addresses only where it is WEIR_PARSED or neighbour discovery.
+ * WEIR_NO_VLAN. Writes all of *packet but bytes and packets; addresses only where it is
+ * WEIR_PARSED or neighbour discovery.
+ *
+ * `ethertype` is what the stack takes the packet for, 0 where it doesn't say: where it says IP
+ * and no link header says so, there is none (a device of layer 3; a frame that generic XDP has
+ * copied), and the packet begins with its network header.
  */
-WEIR_INLINE enum weir_parsed weir_packet_parse(struct weir_packet *packet, const void *data,
-				const void *end, uint16_t vlan)
+WEIR_INLINE enum weir_parsed weir_packet_parse_as(struct weir_packet *packet, const void *data,
+						  const void *end, uint16_t vlan,
+						  uint16_t ethertype)
 {
 	struct weir_cursor cursor = { .data = data, .end = end };
+	uint16_t type;
 
 	packet->vlan = vlan;
 	packet->source_port = 0;
@@ -327,7 +341,14 @@ WEIR_INLINE enum weir_parsed weir_packet_parse(struct weir_packet *packet, const
 	packet->tcp_flags = 0;
 	packet->icmp_type = 0;
 	packet->has = 0;
-	switch (weir_parse_link(&cursor, packet)) {
+	type = weir_parse_link(&cursor, packet);
+	if ((ethertype == WEIR_ETH_IPV4 || ethertype == WEIR_ETH_IPV6) &&
+	    (type != ethertype || !weir_version_is(&cursor, ethertype))) {
+		cursor.offset = 0;
+		packet->vlan = vlan;
+		type = ethertype;
+	}
+	switch (type) {
 	case WEIR_ETH_IPV4:
 		return weir_parse_ipv4(&cursor, packet);
 	case WEIR_ETH_IPV6:
@@ -339,6 +360,12 @@ WEIR_INLINE enum weir_parsed weir_packet_parse(struct weir_packet *packet, const
 	default:
 		return WEIR_NOT_IP;
 	}
+}
+
+WEIR_INLINE enum weir_parsed weir_packet_parse(struct weir_packet *packet, const void *data,
+					       const void *end, uint16_t vlan)
+{
+	return weir_packet_parse_as(packet, data, end, vlan, 0);
 }
 
 /*
