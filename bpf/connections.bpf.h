@@ -31,11 +31,11 @@ static __always_inline struct weir_connection_counts *weir_connections_at(void)
 	return bpf_map_lookup_elem(&weir_connections, &zero);
 }
 
-#define WEIR_CONNECTIONS_ADD(field, n)                                                         \
-	do {                                                                                   \
-		struct weir_connection_counts *all = weir_connections_at();                          \
-		if (all)                                                                       \
-			__sync_fetch_and_add(&all->field, n);                                  \
+#define WEIR_CONNECTIONS_ADD(field, n)                                                             \
+	do {                                                                                       \
+		struct weir_connection_counts *all = weir_connections_at();                        \
+		if (all)                                                                           \
+			__sync_fetch_and_add(&all->field, n);                                      \
 	} while (0)
 
 /* ---- recount ---- */

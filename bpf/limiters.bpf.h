@@ -208,8 +208,9 @@ static __always_inline void weir_gate_settle(struct weir_counts *counts, uint64_
 /*
  * A connection's first packet asks; WEIR_ENTER is the connection itself, which nobody can
  * refuse any more (charge->cost: the slice in which it asked, or WEIR_NOT_PENDING). An entry is
- * counted before its pending one is taken off, and who asks reads in the other order, so that nobody is missed in between (on processors that keep the order
- * of loads; others may let in one more for each that enters at that very moment).
+ * counted before its pending one is taken off, and who asks reads in the other order, so that
+ * nobody is missed in between (on processors that keep the order of loads; others may let in one
+ * more for each that enters at that very moment).
  */
 static __always_inline int weir_gate_at(const struct weir_words *at,
 					const struct weir_limit *limit, uint64_t now_ticks,

@@ -55,25 +55,16 @@ static __always_inline void drive_note(struct drive_cpu *drive, uint32_t cpu)
 		*log = ((struct weir_context *)weir->scratch)->now_ns;
 }
 
-SEC("xdp")
-int drive_xdp(struct xdp_md *ctx)
+/* Afterwards: what became of the packet. A function of its own, for the stack's sake. */
+static __noinline int drive_account(int action)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	uint32_t cpu = bpf_get_smp_processor_id();
+	uint32_t cpu = bpf_get_smp_processor_id(), at;
 	struct drive_verdict *verdict;
-	struct drive_cpu *drive;
-	uint32_t source, at;
-	int action;
+	struct drive_cpu *drive = bpf_map_lookup_elem(&drive_cpus, &cpu);
 
-	drive = bpf_map_lookup_elem(&drive_cpus, &cpu);
-	if (!drive || data + SOURCE_AT + 4 > end)
+	if (!drive)
 		return -1;
-	if (drive_idle(drive))
-		return DRIVE_IDLE;
-	source = drive_next(drive) & (DRIVE_SOURCES - 1);
-	*(uint32_t *)(data + SOURCE_AT) = bpf_htonl(DRIVE_BASE + source);
-	action = weir_xdp_verdict(ctx);
-	at = cpu * DRIVE_SOURCES + source;
+	at = cpu * DRIVE_SOURCES + (drive->last & (DRIVE_SOURCES - 1));
 	verdict = bpf_map_lookup_elem(&drive_verdicts, &at);
 	if (!verdict)
 		return -1;
@@ -82,6 +73,32 @@ int drive_xdp(struct xdp_md *ctx)
 	verdict->passed += action == XDP_PASS;
 	verdict->refused += action == XDP_DROP;
 	return action;
+}
+
+#define DRIVE_GO 1
+
+/* Beforehand: the next source into the frame. DRIVE_GO, or what to return instead. */
+static __noinline int drive_prepare(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	uint32_t cpu = bpf_get_smp_processor_id();
+	struct drive_cpu *drive = bpf_map_lookup_elem(&drive_cpus, &cpu);
+
+	if (!drive || data + SOURCE_AT + 4 > end)
+		return -1;
+	if (drive_idle(drive))
+		return DRIVE_IDLE;
+	drive->last = drive_next(drive) & (DRIVE_SOURCES - 1);
+	*(uint32_t *)(data + SOURCE_AT) = bpf_htonl(DRIVE_BASE + drive->last);
+	return DRIVE_GO;
+}
+
+SEC("xdp")
+int drive_xdp(struct xdp_md *ctx)
+{
+	int early = drive_prepare(ctx);
+
+	return early == DRIVE_GO ? drive_account(weir_xdp_verdict(ctx)) : early;
 }
 
 volatile uint16_t drive_tags[2]; /* of the frames to come: outer, inner; 0: none */

@@ -24,8 +24,10 @@ struct drive_cpu {
 	uint32_t wanted;    /* nor before so many CPUs are here */
 	uint32_t here;
 	uint64_t logged; /* packets passed, of which drive_log has the first DRIVE_LOG */
+	uint32_t last;	 /* source */
+	uint32_t pad[15];
 };
-_Static_assert(sizeof(struct drive_cpu) == 64, "one cache line");
+_Static_assert(sizeof(struct drive_cpu) == 128, "two cache lines");
 
 /* Map `drive_log`: [cpu][DRIVE_LOG], when each packet passed, in ns, as weir read the clock. */
 #define DRIVE_LOG (1 << 18)

@@ -405,7 +405,8 @@ static void compile_gates(const struct weir_policy *policy, struct weir_compiled
 		return;
 	compiled->head.dimensions |= WEIR_BY_TCP_FLAGS;
 	for (uint32_t flags = 0; flags <= WEIR_NO_TCP_FLAGS; flags++) {
-		bool begins = flags < WEIR_NO_TCP_FLAGS && (flags & WEIR_TCP_BEGINS_MASK) == WEIR_TCP_SYN;
+		bool begins =
+			flags < WEIR_NO_TCP_FLAGS && (flags & WEIR_TCP_BEGINS_MASK) == WEIR_TCP_SYN;
 
 		for (size_t i = 0; i < policy->limit_count; i++) {
 			if (!used)
