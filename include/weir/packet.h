@@ -308,12 +308,13 @@ WEIR_INLINE enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
 	return WEIR_PARSED;
 }
 
-/* Whether an IP header of that ethertype can be at the cursor. */
-WEIR_INLINE bool weir_version_is(const struct weir_cursor *cursor, uint16_t ethertype)
+/* Whether the ethertype is of IP, and a header of that version can be at the cursor. */
+WEIR_INLINE bool weir_is_ip_at(const struct weir_cursor *cursor, uint16_t ethertype)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 1);
 
-	return at && at[0] >> 4 == (ethertype == WEIR_ETH_IPV4 ? 4 : 6);
+	return at && ((ethertype == WEIR_ETH_IPV4 && at[0] >> 4 == 4) ||
+		      (ethertype == WEIR_ETH_IPV6 && at[0] >> 4 == 6));
 }
 
 /*
@@ -343,7 +344,7 @@ WEIR_INLINE enum weir_parsed weir_packet_parse_as(struct weir_packet *packet, co
 	packet->has = 0;
 	type = weir_parse_link(&cursor, packet);
 	if ((ethertype == WEIR_ETH_IPV4 || ethertype == WEIR_ETH_IPV6) &&
-	    (type != ethertype || !weir_version_is(&cursor, ethertype))) {
+	    !weir_is_ip_at(&cursor, type)) {
 		cursor.offset = 0;
 		packet->vlan = vlan;
 		type = ethertype;

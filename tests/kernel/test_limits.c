@@ -41,10 +41,8 @@ static void random_kind(struct weir_limit *limit, uint64_t *seed)
 		rig_sliding(limit, quota, span_ns, SLIDING_SETS);
 	} else if (random_below(seed, 3) == 0) {
 		rig_period(limit, quota, span_ns);
-	} else if (random_below(seed, 4) == 0) {
-		limit->kind = WEIR_KIND_GATE;
-		limit->gate.limit = quota;
 	} else {
+		/* Gates count sockets: test_gate.c, test_connections.c. */
 		rig_bucket(limit, 1 + (double)random_below(seed, 1000), quota);
 	}
 	if (limit->kind == WEIR_KIND_BUCKET && random_below(seed, 2)) {
@@ -206,8 +204,7 @@ static void given_back_limits(struct weir_limit *limits)
 		rig_bucket(&limits[i], 0.001, 3);
 	}
 	rig_period(&limits[1], 3, 1000 * WEIR_NS_PER_SEC);
-	limits[2].kind = WEIR_KIND_GATE;
-	limits[2].gate.limit = 3;
+	rig_bucket(&limits[2], 0.5, 3);
 	limits[3].key = 0;
 	limits[4].flags = WEIR_LIMIT_UNLIMITED;
 	limits[5].flags = WEIR_LIMIT_MONITOR;

@@ -198,9 +198,9 @@ test_show() {
   expect_exit "show interfaces" 0 "$LAB_IF_S" weir show interfaces
   expect_exit "show ledger" 0 "places 262144" weir show ledger
   expect_exit "show NAME" 0 "source/32/64" weir show per-ip
-  expect_exit "show of none" 1 "there is no limit 'nope'" weir show nope
+  expect_exit "show of none" 1 "there is no limit or service 'nope'" weir show nope
   expect_equal "show -j" "$(json 'keys' show)" \
-    '["interfaces","ledger","limits","live","schema","time_ns"]'
+    '["interfaces","ledger","limits","lists","live","schema","time_ns"]'
   expect_equal "show -j limits" "$(json 'keys' show limits)" '["limits","live","schema","time_ns"]'
   expect_equal "numbers in base units" "$(json '.limits[0].settings' show per-ip)" \
     '{"rate":1000,"burst":1000}'
@@ -336,7 +336,7 @@ test_killed() {
   expect_between "it goes on limiting" "$(json '.limits[0].refused' show)" $((before + 1000)) \
     $((before + 1000000))
   expect_exit "top of none, from the pins" 1 "there is no limit 'nope'" weir top nope --once
-  expect_exit "show of none, from the pins" 1 "there is no limit 'nope'" weir show nope
+  expect_exit "show of none, from the pins" 1 "there is no limit or service 'nope'" weir show nope
   expect_equal "why from the pins" "$(json '.limits[0].in_ledger' why 10.78.0.1)" true
   expect_exit "set needs the controller" 2 "start it with \`weir run\`" weir set per-ip rate=1pps
   expect_exit "and so does stop" 2 "start it with \`weir run\`" weir stop

@@ -322,7 +322,7 @@ static struct crowd *crowd_open(uint32_t sets, uint64_t seed)
 static void one_place_a_key_from_many_threads(void)
 {
 	for (uint32_t threads = 2; threads <= THREADS_MAX; threads += 2) {
-		struct crowd *crowd = crowd_open(8192, threads);
+		struct crowd *crowd = crowd_open(16384, threads);
 		struct member members[THREADS_MAX];
 		uint32_t keys = SHARED_KEYS * (threads + 1);
 		uint64_t wrong = 0, untracked = 0;
