@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "weir/place.h"
 
 #define BOTH_ADDRESSES (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION)
 
@@ -216,4 +217,18 @@ struct weir_own_record weir_ban_record(const struct weir_ban *ban)
 
 	memcpy(record.peer, ban->peer, sizeof(record.peer));
 	return record;
+}
+
+uint64_t weir_limit_admitted(const struct weir_limit *limit, uint64_t state, uint64_t passed)
+{
+	switch (limit->kind) {
+	case WEIR_KIND_BUCKET:
+		return weir_passed_count(passed);
+	case WEIR_KIND_PERIOD:
+		return passed & 0xffffffff;
+	case WEIR_KIND_GATE:
+		return weir_gate_count(state);
+	default:
+		return passed;
+	}
 }

@@ -60,6 +60,12 @@ char *weir_own_record_print(const struct weir_own_record *record, const struct w
 /* "source/32/64", "destination/24/56", "source+port", "flow", "none": fills WEIR_KEY_TEXT. */
 char *weir_limit_key_print(const struct weir_limit *limit, char *text);
 
+/*
+ * What a limit let pass of a key, from its place's two words: packets of a bucket, events of a
+ * sliding window, of a period those in the latest one, of a gate who is inside now.
+ */
+uint64_t weir_limit_admitted(const struct weir_limit *limit, uint64_t state, uint64_t passed);
+
 /* Lengths of the masks, 0-32 and 0-128. */
 unsigned int weir_limit_length4(const struct weir_limit *limit);
 unsigned int weir_limit_length6(const struct weir_limit *limit);

@@ -239,9 +239,7 @@ static json_t *ledger_state(json_t *made, const struct weir_view *view,
 
 	made = weir_report_add(made, "in_ledger", json_boolean(found.set));
 	made = weir_report_add(made, "room", json_boolean(found.set || found.room));
-	passed = limit->kind == WEIR_KIND_PERIOD ? held.counts.passed & 0xffffffff :
-		 limit->kind == WEIR_KIND_BUCKET ? weir_passed_count(held.counts.passed) :
-						   held.counts.passed;
+	passed = weir_limit_admitted(limit, held.state, held.counts.passed);
 	made = weir_report_add(made, "admitted", json_integer((json_int_t)passed));
 	made = weir_report_add(made, "refused", json_integer((json_int_t)held.counts.refused));
 	return standing(made, limit, &held, now_ticks);

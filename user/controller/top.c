@@ -6,7 +6,6 @@
 
 #include "controller/own.h"
 #include "weir/front.h"
-#include "weir/place.h"
 
 #define RADIX_BITS 11
 #define RADIX_MASK ((1U << RADIX_BITS) - 1)
@@ -377,12 +376,8 @@ static bool count(struct weir_scan *scan, const struct region *region, uint32_t 
 	limit = weir_limits_view_slot(&scan->limits, slot_at(region, place));
 	if (!limit)
 		return false;
-	total->passed = weir_once(set->counts[way].passed);
-	/* The upper half is the period's mark: include/weir/place.h. */
-	if (limit->kind == WEIR_KIND_BUCKET)
-		total->passed = weir_passed_count(total->passed);
-	if (limit->kind == WEIR_KIND_PERIOD)
-		total->passed &= 0xffffffff;
+	total->passed = weir_limit_admitted(limit, weir_once(set->state[way]),
+					    weir_once(set->counts[way].passed));
 	total->refused = place_refused(scan, &set->counts[way], region->number + place, total->tag);
 	return true;
 }
