@@ -104,7 +104,9 @@ static __always_inline void weir_gate_enter(struct weir_entering *entering,
 		WEIR_CONNECTIONS_ADD(uncounted, 1);
 		return;
 	}
-	socket->gate[gates] = (struct weir_socket_gate){
+	/* The verifier of 6.1 forgets the bound over the call. */
+	weir_opaque(gates);
+	socket->gate[gates & (WEIR_SOCKET_GATES - 1)] = (struct weir_socket_gate){
 		.tag = charge->tag,
 		.own_sets = limit->own_sets,
 		.slot = limit->slot,

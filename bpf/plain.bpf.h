@@ -194,7 +194,8 @@ static __always_inline enum weir_plain weir_plain_verdict(struct xdp_md *ctx,
 							  struct weir_cpu *cpu, uint32_t number)
 {
 	const uint8_t *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct weir_plain_packet packet = { .cpu = number };
+	/* In the scratch: with this on the stack, 6.1 finds that too deep. */
+	struct weir_plain_packet *packet = (struct weir_plain_packet *)cpu->scratch;
 	const struct weir_interface_line *line;
 	uint32_t ifindex, second;
 	struct weir_traffic *traffic;
@@ -202,8 +203,9 @@ static __always_inline enum weir_plain weir_plain_verdict(struct xdp_md *ctx,
 
 	if (!weir_packet_is_plain(data, end))
 		return WEIR_PLAIN_NOT;
-	packet.source = weir_word(data + 26);
-	packet.bytes = end - data;
+	packet->cpu = number;
+	packet->source = weir_word(data + 26);
+	packet->bytes = end - data;
 	ifindex = ctx->ingress_ifindex;
 	line = &weir_board.interfaces[ifindex & (WEIR_INTERFACE_LINES - 1)];
 	second = (line->ifindex[0] != ifindex) & 1;
@@ -212,9 +214,9 @@ static __always_inline enum weir_plain weir_plain_verdict(struct xdp_md *ctx,
 		return WEIR_PLAIN_NOT;
 	traffic = &cpu->traffic[line->slot[second] & (WEIR_INTERFACES_MAX - 1)][WEIR_HOOK_XDP];
 	if (weir_board.lists_live.used) {
-		listed = weir_plain_listed(cpu, packet.source, traffic, packet.bytes);
+		listed = weir_plain_listed(cpu, packet->source, traffic, packet->bytes);
 		if (listed != WEIR_PLAIN_UNLISTED)
 			return listed;
 	}
-	return weir_plain_limited(cpu, &packet, traffic);
+	return weir_plain_limited(cpu, packet, traffic);
 }
