@@ -11,9 +11,9 @@ set -eu -o pipefail
 
 packages=(
   # build
-  gcc libc6-dev linux-libc-dev make pkg-config clang llvm bpftool
+  gcc g++ libc6-dev linux-libc-dev make pkg-config clang llvm bpftool
   libbpf-dev libxdp-dev libelf-dev zlib1g-dev
-  libcyaml-dev libyaml-dev libjansson-dev libevent-dev libncurses-dev
+  libyaml-dev libjansson-dev libevent-dev libncurses-dev
   # tests: CUnit, libFuzzer's runtime, the lab's tools, checks of scripts
   libcunit1-dev libclang-rt-14-dev
   iproute2 ethtool iperf3 jq mawk procps util-linux shellcheck
