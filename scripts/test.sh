@@ -172,6 +172,7 @@ run_net() {
 run_fuzz() {
   local program name corpus one_test=1
 
+  make -s -j2 fuzz-targets || give_up "build of the fuzzers"
   while IFS= read -r program; do
     name=$(basename "$program")
     corpus=tests/fuzz/corpus/$name
