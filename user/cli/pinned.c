@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "controller/clock.h"
 #include "cli/client.h"
 
 static int fail(const struct weir_cli *cli, int error)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "controller/clock.h"
 #include "controller/control.h"
 #include "controller/loop.h"
 #include "controller/report.h"

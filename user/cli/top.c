@@ -5,6 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/pinned.h"
+#include "controller/clock.h"
 #include "cli/table.h"
 
 #define COUNT_DEFAULT 20

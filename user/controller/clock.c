@@ -18,6 +18,16 @@ static uint64_t read_clock(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
 }
 
+uint64_t weir_monotonic_ns(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t weir_realtime_ns(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}
+
 uint64_t weir_clock_wall_ns(void)
 {
 	uint64_t best = UINT64_MAX, ahead = 0;

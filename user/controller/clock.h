@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+uint64_t weir_monotonic_ns(void); /* the clock of bpf_ktime_get_ns */
+uint64_t weir_realtime_ns(void);
+
 /* How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, to some microseconds. */
 uint64_t weir_clock_wall_ns(void);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/clock.h"
 #include "controller/loop_private.h"
 #include "controller/units.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "controller/clock.h"
 #include "controller/engine_internal.h"
 #include "controller/report.h"
 #include "controller/units.h"

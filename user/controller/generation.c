@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "controller/clock.h"
 
 #define STORE(to, value) __atomic_store_n(&(to), value, __ATOMIC_RELEASE)
 
@@ -180,21 +181,12 @@ static void settle_labels(const struct weir_generation *generation,
 		labels[compiled->limits[i].slot] = compiled->labels[i];
 }
 
-/* The clock of bpf_ktime_get_ns. */
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * WEIR_NS_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 static void remember_all(const struct weir_generation *generation)
 {
 	struct weir_compiled_before now = weir_generation_now(generation);
 
 	for (size_t i = 0; i < now.count; i++)
-		weir_dataplane_remember(generation->dataplane, &now.limits[i], now_ns());
+		weir_dataplane_remember(generation->dataplane, &now.limits[i], weir_monotonic_ns());
 }
 
 int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
@@ -250,7 +242,7 @@ void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 	/* Said again, as some do all the time, it is no new revision. */
 	if (is_same(live, next))
 		return;
-	weir_dataplane_remember(generation->dataplane, live, now_ns());
+	weir_dataplane_remember(generation->dataplane, live, weir_monotonic_ns());
 	set_plain(generation, false);
 	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
 		STORE(live->words[i], next->words[i]);

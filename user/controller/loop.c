@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "controller/clock.h"
 #include "controller/loop.h"
 
 #include <bpf/libbpf.h>

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "controller/clock.h"
 #include "controller/loop_private.h"
 
 static uint64_t realtime_ns(void)

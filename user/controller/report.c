@@ -3,30 +3,14 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "controller/clock.h"
 #include "controller/units.h"
-
-uint64_t weir_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t realtime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-}
 
 json_t *weir_report_new(const struct weir_view *view)
 {
 	return json_pack("{s:i, s:b, s:I}", "schema", WEIR_JSON_SCHEMA, "live", view->live,
-			 "time_ns", (json_int_t)realtime_ns());
+			 "time_ns", (json_int_t)weir_realtime_ns());
 }
 
 json_t *weir_report_add(json_t *report, const char *field, json_t *value)

@@ -41,9 +41,6 @@ struct weir_view {
 	uint64_t now_ns; /* CLOCK_MONOTONIC, which is what the kernel side counts by */
 };
 
-/* CLOCK_MONOTONIC, in nanoseconds. */
-uint64_t weir_monotonic_ns(void);
-
 /* {"schema": 1, "live": …, "time_ns": …}, for a report to be added to. */
 json_t *weir_report_new(const struct weir_view *view);
 
