@@ -10,6 +10,7 @@
 # has them, with a line for each option (*--save*, *-n*, *--count* _N_); its row in README.md.
 # The completion asks the program itself.
 
+# shellcheck disable=SC2016 # backquotes of README
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 
