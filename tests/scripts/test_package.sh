@@ -6,6 +6,8 @@
 
 # shellcheck source-path=SCRIPTDIR source=../net/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/../net/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../net/overlay.sh
+. "$(dirname "$0")/../net/overlay.sh"
 
 work=
 weir_pid=
@@ -45,38 +47,19 @@ repack() {
 
 # --- inside ---------------------------------------------------------------------------------
 
-inside() {
-  chroot "$work/root" "$@"
-}
-
-# As a child in namespaces of its own.
-enter() {
-  mount --make-rprivate /
-  mount -t tmpfs weir "$work/over" && mkdir "$work/over/upper" "$work/over/work" &&
-    mount -t overlay weir "$work/root" \
-      -o "lowerdir=/,upperdir=$work/over/upper,workdir=$work/over/work" &&
-    mount -t proc proc "$work/root/proc" && mount -t sysfs sysfs "$work/root/sys" &&
-    mount -t bpf bpf "$work/root/sys/fs/bpf" && mount --rbind /dev "$work/root/dev" &&
-    mount -t tmpfs run "$work/root/run" && mount -t tmpfs tmp "$work/root/tmp" || exit 2
-  chmod 1777 "$work/root/tmp"
-  cp "$work"/build/*.deb "$work/root/tmp"
-  ip link set lo up
-  ip link add eth0 type veth peer name peer0 && ip link set eth0 up && ip link set peer0 up || exit 2
-}
-
 program() {
   ip -j -d link show eth0 | jq '.[0].xdp.prog.id // 0'
 }
 
 # The unit's ExecStart with its capabilities and group.
 start() {
-  local unit=$work/root/lib/systemd/system/weir.service caps
+  local unit=$OVERLAY/lib/systemd/system/weir.service caps
 
   caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$unit" | tr 'A-Z ' 'a-z,' | sed 's/cap_/+/g')
-  mkdir -p "$work/root/run/weir" "$work/root/var/lib/weir" # as systemd does
+  mkdir -p "$OVERLAY/run/weir" "$OVERLAY/var/lib/weir" # as systemd does
   : >"$work/weir.log"
   # shellcheck disable=SC2046 # words of the unit
-  chroot "$work/root" setpriv --regid weir --clear-groups --no-new-privs --inh-caps=-all \
+  chroot "$OVERLAY" setpriv --regid weir --clear-groups --no-new-privs --inh-caps=-all \
     "--bounding-set=-all,$caps" $(sed -n 's/^ExecStart=//p' "$unit") >"$work/weir.log" 2>&1 &
   weir_pid=$!
   wait_for 20 grep -q ^ready: "$work/weir.log" || fail "it starts" "$(cat "$work/weir.log")"
@@ -101,11 +84,11 @@ test_install() {
     /tmp/weir_0.1.0_amd64.deb
   check "sysusers made the group" inside getent group weir
   check "the service is enabled" \
-    test -L "$work/root/etc/systemd/system/multi-user.target.wants/weir.service"
+    test -L "$OVERLAY/etc/systemd/system/multi-user.target.wants/weir.service"
   check "the default configuration is valid" inside weir check
   check "man 8 weir" inside man -w 8 weir
   check "man 5 weir.yaml" inside man -w 5 weir.yaml
-  cat >"$work/root/tmp/try.c" <<'END'
+  cat >"$OVERLAY/tmp/try.c" <<'END'
 #include <weir/weir.h>
 int main(void)
 {
@@ -119,11 +102,11 @@ END
 }
 
 test_start() {
-  sed -i 's/^interfaces: .*/interfaces: [{name: eth0}]/' "$work/root/etc/weir/weir.yaml"
+  sed -i 's/^interfaces: .*/interfaces: [{name: eth0}]/' "$OVERLAY/etc/weir/weir.yaml"
   start
   check "eth0 is limited" test "$(program)" != 0
   expect_equal "members of the group may use it" "$(stat -c '%a %G' \
-    "$work/root/run/weir/weir.sock" | sed "s/UNKNOWN/weir/")" "660 weir"
+    "$OVERLAY/run/weir/weir.sock" | sed "s/UNKNOWN/weir/")" "660 weir"
   check "weir set --save" inside weir set per-ip rate=50pps --save
 }
 
@@ -134,7 +117,7 @@ upgrade_is_kept() {
   install_quietly "/tmp/$1.deb"
   expect_equal "$1: the same program is on eth0" "$(program)" "$id"
   check "$1: the configuration is the operator's" grep -q 'name: eth0}\]' \
-    "$work/root/etc/weir/weir.yaml"
+    "$OVERLAY/etc/weir/weir.yaml"
 }
 
 test_upgrade() {
@@ -158,7 +141,7 @@ test_remove() {
   check "dpkg -r" inside dpkg -r weir
   expect_equal "removed: no limit is left" "$(program)" 0
   check "... nor a controller" wait_for 10 ended
-  check "... but the configuration" test -e "$work/root/etc/weir/weir.yaml"
+  check "... but the configuration" test -e "$OVERLAY/etc/weir/weir.yaml"
   install_quietly /tmp/weir-2.deb
   start
   end
@@ -166,12 +149,13 @@ test_remove() {
   expect_equal "no limit is left" "$(program)" 0
   expect_equal "purged: nothing of it is left" "$(cd "$work/over/upper" &&
     find . -path '*weir*' ! -type c ! -path './var/log/*' ! -path './var/cache/*' \
-      ! -path './var/lib/dpkg/*' ! -path './tmp/*' ! -path "./work/*"; ls "$work/root/run/weir" \
-      "$work/root/sys/fs/bpf/weir" 2>/dev/null)" ""
+      ! -path './var/lib/dpkg/*' ! -path './tmp/*' ! -path "./work/*"; ls "$OVERLAY/run/weir" \
+      "$OVERLAY/sys/fs/bpf/weir" 2>/dev/null)" ""
 }
 
 run_inside() {
-  enter
+  overlay_make "$work"
+  cp "$work"/build/*.deb "$OVERLAY/tmp"
   test_install
   test_start
   test_upgrade
@@ -192,14 +176,12 @@ need lintian
 need scdoc
 work=$(mktemp -d)
 trap 'rm -rf --one-file-system "$work"' EXIT
-mkdir "$work/root" "$work/over"
 test_build
 repack weir-2 's/^Version: .*/Version: 0.1.1/; s/20kpps/30kpps/' DEBIAN/control etc/weir/weir.yaml
 repack weir-3 's/^Version: .*/Version: 0.1.2/' DEBIAN/control
 repack weir-abi 's/^Version: .*/Version: 0.1.3/; s/"\$abi" != "[0-9]*"/"$abi" != 999/' \
   DEBIAN/control DEBIAN/preinst
-PATH=/usr/sbin:/sbin:$PATH timeout 200 unshare --net --mount --pid --fork --mount-proc \
-  "$0" --inside "$work" >"$work/log" 2>&1
+in_overlay "$work" --inside "$work" >"$work/log" 2>&1
 grep -v 'passed, ' "$work/log"
 LAB_PASSED=$((LAB_PASSED + $(grep -c ^ok "$work/log")))
 LAB_FAILED=$((LAB_FAILED + $(grep -c ^FAIL "$work/log")))
