@@ -126,7 +126,6 @@ test_commands() {
 
 # A server that answers each line after 20 ms; three clients that hold their connection.
 test_connections() {
- 
   spawn server s python3 -c '
 import socketserver, time
 class Answer(socketserver.StreamRequestHandler):

@@ -8,7 +8,7 @@
 #   other ```sh block names the test that has it: `<!-- run by tests/... -->`;
 # - ```yaml blocks are valid: whole files, or entries of limits, or services;
 # - ```nft and ```iptables blocks are taken by nft -c and iptables;
-# - links lead somewhere.
+# - commands are in such blocks, and links lead somewhere.
 #
 #   test_docs.sh [PAGE]    all pages unless given; WEIR_DOC_OUTPUT=FOLDER keeps what blocks said
 
@@ -57,7 +57,10 @@ case $action in
     exit 1
     ;;
   reload) line ExecReload | while IFS= read -r command; do eval "$command" || exit; done ;;
-  stop) kill "$(cat /run/weir.pid)"; while kill -0 "$(cat /run/weir.pid)" 2>/dev/null; do sleep 0.05; done ;;
+  stop)
+    kill "$(cat /run/weir.pid)"
+    while kill -0 "$(cat /run/weir.pid)" 2>/dev/null; do sleep 0.05; done
+    ;;
 esac
 END
 }
@@ -108,15 +111,16 @@ test_page() {
   blocks "$page" sh "$folder/blocks"
   expect_equal "$name: every sh block is run by a test" \
     "$(cd "$folder/blocks" && head -qn 1 ./*.unmarked 2>/dev/null)" ""
-  for out in $(sed -n 's/^<!-- run by \(.*\) -->$/\1/p' "$folder"/blocks/*.elsewhere 2>/dev/null); do
+  while IFS= read -r out; do
     check "$name: $out is there" test -x "$LAB_ROOT/$out"
-  done
+  done < <(sed -n 's/^<!-- run by \(.*\) -->$/\1/p' "$folder"/blocks/*.elsewhere 2>/dev/null)
   count=$(find "$folder/blocks" -name '*.sh' -o -name '*.run' | wc -l)
   if [ "$count" != 0 ]; then
     out=$(in_overlay "$folder" --blocks "$folder" 2>&1)
     expect_equal "$name: all runnable blocks ran" "$(grep -c ^ran <<<"$out")" "$count"
     if [ "$(grep -c ^ran <<<"$out")" != "$count" ] || grep -q FAILED <<<"$out"; then
-      fail "$name: every block succeeds" "$(grep -v ^ran <<<"$out"; tail -n 5 "$folder"/blocks/*.out)"
+      fail "$name: every block succeeds" "$(grep -v ^ran <<<"$out"
+        tail -n 5 "$folder"/blocks/*.out)"
     else
       pass "$name: every block succeeds"
     fi
@@ -180,6 +184,13 @@ test_netfilter() {
   expect_between "there are some" "$count" 4 100
 }
 
+# Commands in indented blocks would run nowhere.
+test_fences() {
+  expect_equal "commands are in sh blocks" "$(cd "$LAB_ROOT" && grep -nE \
+    '^    (sudo )?(weir|systemctl|make|ip|tc|nft|curl|scripts/[a-z]+\.sh) [a-z-]' \
+    README.md docs/*.md)" ""
+}
+
 test_links() {
   local file link broken=
 
@@ -201,6 +212,7 @@ need iptables
 need curl
 test_yaml
 test_netfilter
+test_fences
 test_links
 for page in "${pages[@]}"; do
   case ${1:-$page} in *"${page##*/}") test_page "$page" ;; esac

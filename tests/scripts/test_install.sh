@@ -11,7 +11,7 @@ folder=$base/root
 trap 'rm -rf "$base"' EXIT
 cd "$LAB_ROOT" || exit 2
 
-# Its own PREFIX is not what build/weir.pc was made with, so that goes back in the end.
+# build/weir.pc names the PREFIX: `make lib` in the end gives it its own back.
 run_make() {
   make -s "$@" DESTDIR="$folder" PREFIX=/opt/weir >"$base/log" 2>&1 ||
     fail "make $*" "$(tail -n 5 "$base/log")"
@@ -24,7 +24,8 @@ laid() {
 wanted() {
   local header
 
-  for header in api backoff breaker bucket deadline gate governor period shedder sliding weir window; do
+  for header in api backoff breaker bucket deadline gate governor period shedder sliding weir \
+    window; do
     echo "opt/weir/include/weir/$header.h"
   done
   (cd packaging/examples && printf 'opt/weir/share/doc/weir/examples/%s\n' *.yaml weir.yaml)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# The Debian packages: built from a copy of this tree, clean by lintian; installed, started, upgraded,
-# removed and purged in an overlay of this system, with namespaces of their own, so that nothing of
-# it reaches the machine. There is no systemd in there: the test runs the unit's ExecStart.
+# The Debian packages: built from a copy of this tree, clean by lintian; installed, started,
+# upgraded, removed and purged in an overlay of this system, with namespaces of their own, so that
+# nothing of it reaches the machine. No systemd is in there: the test runs the unit's ExecStart.
 
 # shellcheck source-path=SCRIPTDIR source=../net/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/../net/lib.sh"
