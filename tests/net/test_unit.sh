@@ -97,6 +97,22 @@ quietly() {
   "$@" >/dev/null
 }
 
+# What ends for good and what systemd tries again: by the exit status.
+test_refusals() {
+  local start=("$0" --as-unit "$WEIR" run)
+
+  write_unit_config 1000
+  expect_exit "a bad file: not tried again" 1 "has no unit" in_ns s "${start[@]}"
+  write_unit_config 1000pps
+  sed -i "s/name: $LAB_IF_S/name: none0/" /etc/weir/weir.yaml
+  expect_exit "no interface yet: tried again" 2 "none0" in_ns s "${start[@]}"
+  write_unit_config 1000pps
+  sed -i "s/group: $GROUP/group: adm/" /etc/weir/weir.yaml
+  expect_exit "another group: says what to do" 2 "SupplementaryGroups=" in_ns s "${start[@]}"
+  expect_equal "the unit says the same" "$(of_unit RestartPreventExitStatus)" "1 64"
+  write_unit_config 1000pps
+}
+
 test_start() {
   local status
 
@@ -206,7 +222,7 @@ own_mounts
 weir_lab 4
 or_give_up mount --bind "$LAB_DIR/bpf" /sys/fs/bpf
 unset WEIR_SOCKET WEIR_PINS
-write_unit_config 1000pps
+test_refusals
 test_start
 test_commands
 test_connections
