@@ -24,8 +24,8 @@ failed=0
 same() {
   local left right
 
-  left=$(tr ' ' '\n' <<<"$3" | sort -u | xargs)
-  right=$(tr ' ' '\n' <<<"$5" | sort -u | xargs)
+  left=$(tr ' ' '\n' <<<"$3" | sort -u | paste -sd' ')
+  right=$(tr ' ' '\n' <<<"$5" | sort -u | paste -sd' ')
   if [ "$left" = "$right" ]; then
     echo "ok $1"
     passed=$((passed + 1))

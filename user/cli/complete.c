@@ -25,7 +25,8 @@ static void say(const struct line *line, const char *word, const char *ending, c
 	snprintf(whole, sizeof(whole), "%s%s", word, ending);
 	if (strncmp(whole, line->typed, strlen(line->typed)))
 		return;
-	printf(*what ? "%s\t%s\n" : "%s\n", whole, what);
+	/* A help of several lines: its first. */
+	printf(*what ? "%s\t%.*s\n" : "%s\n", whole, (int)strcspn(what, "\n"), what);
 }
 
 /* ---- what the running weir has ---- */
