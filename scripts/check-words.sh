@@ -24,8 +24,8 @@ failed=0
 same() {
   local left right
 
-  left=$(tr ' ' '\n' <<<"$3" | sort -u | paste -sd' ')
-  right=$(tr ' ' '\n' <<<"$5" | sort -u | paste -sd' ')
+  left=$(tr ' ' '\n' <<<"$3" | grep . | sort -u | paste -sd' ')
+  right=$(tr ' ' '\n' <<<"$5" | grep . | sort -u | paste -sd' ')
   if [ "$left" = "$right" ]; then
     echo "ok $1"
     passed=$((passed + 1))
