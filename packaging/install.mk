@@ -5,6 +5,8 @@
 SYSCONFDIR ?= /etc
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
+EXAMPLES   := packaging/weir.yaml $(wildcard packaging/examples/*.yaml packaging/grafana/*.json \
+	packaging/prometheus/*.yml)
 MAN_SRC    := $(wildcard man/*.scd)
 MAN_PAGES  := $(MAN_SRC:man/%.scd=$(B)/man/%)
 D           = $(DESTDIR)$(PREFIX)
@@ -27,7 +29,7 @@ install: $(B)/weir man install-lib
 	install -m 755 $(B)/weir $(D)/sbin/weir
 	install -m 644 $(filter %.8,$(MAN_PAGES)) $(D)/share/man/man8
 	install -m 644 $(filter %.5,$(MAN_PAGES)) $(D)/share/man/man5
-	install -m 644 packaging/weir.yaml packaging/examples/*.yaml $(D)/share/doc/weir/examples
+	install -m 644 $(EXAMPLES) $(D)/share/doc/weir/examples
 	test -e $(DESTDIR)$(SYSCONFDIR)/weir/weir.yaml || \
 		install -m 644 packaging/weir.yaml $(DESTDIR)$(SYSCONFDIR)/weir/weir.yaml
 	sed 's|/usr/sbin/weir|$(PREFIX)/sbin/weir|' packaging/weir.service \
@@ -41,8 +43,7 @@ install: $(B)/weir man install-lib
 uninstall:
 	rm -f $(D)/sbin/weir $(addprefix $(D)/share/man/man8/,$(notdir $(filter %.8,$(MAN_PAGES)))) \
 		$(addprefix $(D)/share/man/man5/,$(notdir $(filter %.5,$(MAN_PAGES)))) \
-		$(addprefix $(D)/share/doc/weir/examples/,weir.yaml \
-			$(notdir $(wildcard packaging/examples/*.yaml))) \
+		$(addprefix $(D)/share/doc/weir/examples/,$(notdir $(EXAMPLES))) \
 		$(DESTDIR)$(UNITDIR)/weir.service $(D)/lib/sysusers.d/weir.conf \
 		$(D)/share/bash-completion/completions/weir $(DESTDIR)$(ZSHDIR)/_weir \
 		$(D)/share/fish/vendor_completions.d/weir.fish \

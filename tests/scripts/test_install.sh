@@ -28,7 +28,8 @@ wanted() {
     window; do
     echo "opt/weir/include/weir/$header.h"
   done
-  (cd packaging/examples && printf 'opt/weir/share/doc/weir/examples/%s\n' *.yaml weir.yaml)
+  find packaging/weir.yaml packaging/*/ -name '*.yaml' -o -name '*.yml' -o -name '*.json' |
+    sed 's|.*/|opt/weir/share/doc/weir/examples/|'
   cat <<END
 etc/weir/weir.yaml
 opt/weir/lib/libweir.a
