@@ -84,9 +84,9 @@ static void say_fields(const struct line *line)
 		say(line, "untracked=pass", "", "a newcomer without a place");
 		say(line, "untracked=drop", "", "a newcomer without a place");
 	}
-	json_object_foreach(settings, field, value)
-		if (strcmp(field, "mode") && strcmp(field, "untracked"))
-			say(line, field, "=", "");
+	json_object_foreach(settings, field,
+			    value) if (strcmp(field, "mode") && strcmp(field, "untracked"))
+		say(line, field, "=", "");
 	json_decref(found);
 }
 
