@@ -80,8 +80,14 @@ install_quietly() {
 }
 
 test_install() {
-  install_quietly /tmp/libweir0_0.1.0_amd64.deb /tmp/libweir-dev_0.1.0_amd64.deb \
-    /tmp/weir_0.1.0_amd64.deb
+  local version
+
+  # shellcheck disable=SC2046 # words
+  install_quietly $(cd "$OVERLAY" && ls tmp/libweir*.deb tmp/weir_*.deb)
+  version=$(inside dpkg-query -W -f '${Version}' weir)
+  expect_equal "one version: package, program, library" \
+    "$(inside weir version -j | jq -r .version) $(inside pkg-config --modversion weir)" \
+    "$version $version"
   check "sysusers made the group" inside getent group weir
   check "the service is enabled" \
     test -L "$OVERLAY/etc/systemd/system/multi-user.target.wants/weir.service"
@@ -128,7 +134,7 @@ test_upgrade() {
   start
   expect_equal "the next controller adopts: rate" \
     "$(inside weir show per-ip -j | jq '.limits[0].settings.rate')" 50
-  check "... and does not attach anew" test "$(program)" != 0
+  check "... and eth0 is limited" test "$(program)" != 0
   install_quietly /tmp/weir-abi.deb
   expect_equal "of another layout: the limits go, the old program takes them" "$(program)" 0
   check "... and says so" grep -q "can't adopt the limits" "$work/dpkg.log"
@@ -177,9 +183,9 @@ need scdoc
 work=$(mktemp -d)
 trap 'rm -rf --one-file-system "$work"' EXIT
 test_build
-repack weir-2 's/^Version: .*/Version: 0.1.1/; s/20kpps/30kpps/' DEBIAN/control etc/weir/weir.yaml
-repack weir-3 's/^Version: .*/Version: 0.1.2/' DEBIAN/control
-repack weir-abi 's/^Version: .*/Version: 0.1.3/; s/"\$abi" != "[0-9]*"/"$abi" != 999/' \
+repack weir-2 's/^Version: .*/Version: 99.1/; s/20kpps/30kpps/' DEBIAN/control etc/weir/weir.yaml
+repack weir-3 's/^Version: .*/Version: 99.2/' DEBIAN/control
+repack weir-abi 's/^Version: .*/Version: 99.3/; s/"\$abi" != "[0-9]*"/"$abi" != 999/' \
   DEBIAN/control DEBIAN/preinst
 in_overlay "$work" --inside "$work" >"$work/log" 2>&1
 grep -v 'passed, ' "$work/log"
