@@ -362,6 +362,8 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 	if (!code)
 		code = open_maps(engine, (uint32_t)policy->ledger.keys, err);
 	if (!code)
+		weir_overrides_sweep(engine->overrides);
+	if (!code)
 		code = open_netlink(engine, err);
 	if (!code)
 		code = open_clock(engine, err);
@@ -462,6 +464,16 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 	close_engine(engine, detach);
 }
 
+/* No board is pinned: what a killed start or end has left, if anything. */
+static int detach_remains(const char *pins, int code, struct weir_error *err)
+{
+	int removed = weir_pins_remove_new(pins, err);
+
+	if (removed)
+		return removed > 0 ? 0 : removed;
+	return weir_error_set(err, code, "nothing of weir's in %s: %s", pins, strerror(-code));
+}
+
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 {
 	char path[WEIR_PINS_SIZE + 64];
@@ -474,8 +486,7 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return weir_error_set(err, -errno, "nothing of weir's in %s: %s", pins,
-				      strerror(errno));
+		return detach_remains(pins, -errno, err);
 	lock = weir_pins_lock(pins, err);
 	if (lock < 0) {
 		close(fd);

@@ -133,6 +133,19 @@ static int write_all(int fd, const char *text)
 	return fsync(fd) ? -errno : 0;
 }
 
+static void temporary_path(const char *path, char temporary[static PATH_SIZE + 8])
+{
+	snprintf(temporary, PATH_SIZE + 8, "%s.new", path);
+}
+
+void weir_overrides_sweep(const char *path)
+{
+	char temporary[PATH_SIZE + 8];
+
+	temporary_path(path, temporary);
+	unlink(temporary);
+}
+
 static int replace_file(const char *path, const char *text)
 {
 	char temporary[PATH_SIZE + 8], copy[PATH_SIZE];
@@ -140,11 +153,12 @@ static int replace_file(const char *path, const char *text)
 	int fd, code;
 
 	snprintf(copy, sizeof(copy), "%s", path);
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	temporary_path(path, temporary);
 	folder = dirname(copy);
 	if (mkdir(folder, 0755) && errno != EEXIST)
 		return -errno;
-	fd = mkostemp(temporary, O_CLOEXEC);
+	unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	code = write_all(fd, text);

@@ -16,6 +16,9 @@
 int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engine_log log,
 			 void *context, struct weir_error *err);
 
+/* Takes away what a save that was killed has left beside the file: by the one who may save. */
+void weir_overrides_sweep(const char *path);
+
 /* Adds changes of one limit: atomic, on disk when it returns. Makes the file's folder. */
 int weir_overrides_save(const char *path, const char *limit,
 			const struct weir_policy_change *changes, size_t count,

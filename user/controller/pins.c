@@ -141,6 +141,22 @@ int weir_pins_switch(const char *pins, struct weir_switch *found, struct weir_er
 	return code;
 }
 
+void weir_pins_new_path(const char *pins, char *path, size_t size)
+{
+	snprintf(path, size, "%s-new", pins);
+}
+
+int weir_pins_replace(int fd, const char *path)
+{
+	char next[PATH_SIZE];
+
+	snprintf(next, sizeof(next), "%s_next", path);
+	unlink(next);
+	if (bpf_obj_pin(fd, next))
+		return -errno;
+	return rename(next, path) ? -errno : 0;
+}
+
 static bool is_ours(const char *name)
 {
 	return !strncmp(name, "weir_", 5);
@@ -159,8 +175,40 @@ void weir_pins_empty(const char *folder)
 		closedir(entries);
 }
 
-int weir_pins_remove(const char *folder)
+int weir_pins_clear(const char *folder)
 {
 	weir_pins_empty(folder);
 	return rmdir(folder) ? -errno : 0;
+}
+
+int weir_pins_remove(const char *pins)
+{
+	char folder[PATH_SIZE];
+	int code;
+
+	weir_pins_new_path(pins, folder, sizeof(folder));
+	weir_pins_clear(folder);
+	if (rename(pins, folder))
+		return -errno;
+	code = weir_pins_clear(folder);
+	/* Somebody's own things are in it: they stay where they were put. */
+	if (code)
+		rename(folder, pins);
+	return code;
+}
+
+int weir_pins_remove_new(const char *pins, struct weir_error *err)
+{
+	char folder[PATH_SIZE];
+	int lock, code;
+
+	weir_pins_new_path(pins, folder, sizeof(folder));
+	if (access(folder, F_OK))
+		return 0;
+	lock = weir_pins_lock(folder, err);
+	if (lock < 0)
+		return lock;
+	code = weir_pins_clear(folder);
+	close(lock);
+	return code ? weir_error_set(err, code, "can't remove %s: %s", folder, strerror(-code)) : 1;
 }
