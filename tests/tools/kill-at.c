@@ -51,22 +51,30 @@ static const struct {
 	long number;
 	const char *name;
 } changing[] = {
-#define CALL(name) { SYS_##name, #name }
-	CALL(rename),	 CALL(renameat), CALL(renameat2), CALL(unlink),	  CALL(unlinkat),
-	CALL(mkdir),	 CALL(mkdirat),	 CALL(rmdir),	  CALL(symlink),  CALL(symlinkat),
-	CALL(link),	 CALL(linkat),	 CALL(chmod),	  CALL(fchmodat), CALL(chown),
-	CALL(fchownat),	 CALL(mount),	 CALL(umount2),	  CALL(listen),	  CALL(ftruncate),
-	CALL(fallocate), CALL(fsync),	 CALL(flock),	  CALL(pwrite64), CALL(sendmsg),
+#define CALL(name)                                                                                 \
+	{                                                                                          \
+		SYS_##name, #name                                                                  \
+	}
+	CALL(rename),	  CALL(renameat), CALL(renameat2), CALL(unlink),   CALL(unlinkat),
+	CALL(mkdir),	  CALL(mkdirat),  CALL(rmdir),	   CALL(symlink),  CALL(symlinkat),
+	CALL(link),	  CALL(linkat),	  CALL(chmod),	   CALL(fchmodat), CALL(chown),
+	CALL(fchownat),	  CALL(mount),	  CALL(umount2),   CALL(listen),   CALL(ftruncate),
+	CALL(fallocate),  CALL(fsync),	  CALL(flock),	   CALL(pwrite64), CALL(sendmsg),
 	CALL(exit_group),
 #undef CALL
 };
 
 static const char *const bpf_changing[] = {
-	[BPF_MAP_UPDATE_ELEM] = "map update",	  [BPF_MAP_DELETE_ELEM] = "map delete",
-	[BPF_MAP_UPDATE_BATCH] = "map update",	  [BPF_MAP_DELETE_BATCH] = "map delete",
-	[BPF_OBJ_PIN] = "pin",			  [BPF_PROG_ATTACH] = "attach",
-	[BPF_PROG_DETACH] = "detach",		  [BPF_RAW_TRACEPOINT_OPEN] = "tracepoint",
-	[BPF_LINK_CREATE] = "link",		  [BPF_LINK_UPDATE] = "link update",
+	[BPF_MAP_UPDATE_ELEM] = "map update",
+	[BPF_MAP_DELETE_ELEM] = "map delete",
+	[BPF_MAP_UPDATE_BATCH] = "map update",
+	[BPF_MAP_DELETE_BATCH] = "map delete",
+	[BPF_OBJ_PIN] = "pin",
+	[BPF_PROG_ATTACH] = "attach",
+	[BPF_PROG_DETACH] = "detach",
+	[BPF_RAW_TRACEPOINT_OPEN] = "tracepoint",
+	[BPF_LINK_CREATE] = "link",
+	[BPF_LINK_UPDATE] = "link update",
 	[BPF_LINK_DETACH] = "link detach",
 };
 
@@ -116,9 +124,9 @@ static const char *change_of(uint64_t number, const uint64_t *args)
 {
 	switch (number) {
 	case SYS_bpf:
-		return args[0] < sizeof(bpf_changing) / sizeof(bpf_changing[0]) ?
-			       bpf_changing[args[0]] :
-			       NULL;
+		return args[0] < sizeof(bpf_changing) / sizeof(bpf_changing[0])
+			       ? bpf_changing[args[0]]
+			       : NULL;
 	case SYS_openat:
 		return args[2] & O_CREAT ? "create" : NULL;
 	case SYS_write:
