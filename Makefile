@@ -35,10 +35,10 @@ BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
-SKELS    := $(BPF_SRC:bpf/%.bpf.c=$(B)/include/%.skel.h)
+# weir_test: the same programs on an injected clock, for `weir try` and the kernel tests.
+SKELS    := $(BPF_SRC:bpf/%.bpf.c=$(B)/include/%.skel.h) $(B)/include/weir_test.skel.h
 RIG_OBJ  := $(RIG_SRC:%.c=$(B)/%.o)
-TEST_SKELS := $(B)/include/weir_test.skel.h \
-	$(patsubst tests/kernel/%.bpf.c,$(B)/include/%.skel.h,$(wildcard tests/kernel/*.bpf.c))
+TEST_SKELS := $(patsubst tests/kernel/%.bpf.c,$(B)/include/%.skel.h,$(wildcard tests/kernel/*.bpf.c))
 TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
@@ -112,7 +112,7 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
 
-# Kernel tests: the same programs on an injected clock, and drivers that tests make packets with.
+# The same programs on an injected clock; and drivers that kernel tests make packets with.
 $(B)/bpf/weir_test.bpf.o: bpf/weir.bpf.c
 	$(call say,BPF,$@)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -DWEIR_INJECTED_CLOCK -c $< -o $@
