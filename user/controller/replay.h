@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include <jansson.h>
+
 #include "controller/capture.h"
 #include "controller/dataplane.h"
 #include "controller/policy.h"
@@ -77,3 +79,10 @@ int weir_replay_packet(struct weir_replay *replay, const struct weir_capture_pac
 
 /* After the last one: what is still to be counted. */
 int weir_replay_finish(struct weir_replay *replay, struct weir_error *err);
+
+/*
+ * What became of it, as JSON (docs/json.md, "try"): totals, every limit, the `keys` heaviest
+ * refused keys. To be called once, after weir_replay_finish: it sorts the refusals. NULL
+ * without memory.
+ */
+json_t *weir_replay_report(struct weir_replay *replay, size_t keys);
