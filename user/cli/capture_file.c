@@ -172,7 +172,7 @@ static int replay(struct weir_capture_file *file, weir_capture_step step, void *
 }
 
 int weir_capture_file_replay(struct weir_capture_file *file, const struct weir_cli *cli,
-			     const char *path, weir_capture_step step, void *context)
+			     const char *path, bool monitor, weir_capture_step step, void *context)
 {
 	struct weir_error err;
 	int code;
@@ -180,6 +180,8 @@ int weir_capture_file_replay(struct weir_capture_file *file, const struct weir_c
 	*file = (struct weir_capture_file){ 0 };
 	weir_cli_catch_interrupts();
 	code = open_policy(file, cli, &err);
+	if (!code && monitor)
+		file->policy->mode = WEIR_POLICY_MONITOR;
 	if (!code)
 		code = open_file(file, path, &err);
 	if (!code) {

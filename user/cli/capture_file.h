@@ -27,9 +27,10 @@ typedef int (*weir_capture_step)(void *context, struct weir_replay *replay,
 
 /*
  * Opens all of what the command line says, replays, and shows on a terminal's stderr how far it
- * is; an interrupt ends it early, with what there is so far. An exit code, all said. To be
- * closed in any case.
+ * is; an interrupt ends it early, with what there is so far. `monitor`: no limit refuses, so
+ * each sees all that is sent. An exit code, all said. To be closed in any case.
  */
 int weir_capture_file_replay(struct weir_capture_file *file, const struct weir_cli *cli,
-			     const char *path, weir_capture_step step, void *context);
+			     const char *path, bool monitor, weir_capture_step step,
+			     void *context);
 void weir_capture_file_close(struct weir_capture_file *file);

@@ -207,7 +207,7 @@ static int run(struct weir_cli *cli)
 {
 	uint64_t begun_ns = weir_monotonic_ns();
 	struct weir_capture_file file;
-	int code = weir_capture_file_replay(&file, cli, cli->arguments[0], NULL, NULL);
+	int code = weir_capture_file_replay(&file, cli, cli->arguments[0], false, NULL, NULL);
 
 	if (!code)
 		code = say(cli, report(cli, &file, weir_monotonic_ns() - begun_ns));
