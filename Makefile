@@ -15,6 +15,7 @@ CFLAGS  ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(B)/include $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALLFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(CPPFLAGS) -MMD -MP
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
+CURSES_LIBS := $(shell pkg-config --libs ncursesw 2>/dev/null)
 SAN     := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MULTIARCH := $(shell $(CC) -print-multiarch)
 # -ffreestanding: clang's own stdint.h, since glibc's wants headers of a target it doesn't know.
@@ -99,7 +100,7 @@ $(B)/tests/unit/test_threads: tests/tsan/test_threads.c tests/harness.c $(LIB_SR
 
 $(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $^ -o $@ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $^ -o $@ $(LDLIBS) $(CURSES_LIBS)
 
 $(CTRL_OBJ): | $(SKELS)
 

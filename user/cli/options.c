@@ -18,7 +18,7 @@ static const struct {
 	  "(" WEIR_CONFIG_DEFAULT ")" },
 	{ WEIR_OPTION_OVERRIDES, "overrides", "FILE",
 	  "--overrides FILE    what `weir set --save` keeps (" WEIR_OVERRIDES_DEFAULT ")" },
-	{ WEIR_OPTION_ONCE, "once", NULL, "--once              print one second's rates and end" },
+	{ WEIR_OPTION_ONCE, "once", NULL, "--once              print the heaviest keys of now and end (so it does without a terminal)" },
 	{ WEIR_OPTION_TOTAL, "total", NULL,
 	  "--total             count since each key was first seen, not rates" },
 	{ WEIR_OPTION_COUNT, "count", "N", "-n, --count N       how many at most" },
