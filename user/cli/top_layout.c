@@ -134,29 +134,37 @@ static void draw_title(struct canvas *canvas)
 	     model->state, model->paused ? "  paused" : "", held);
 }
 
+static void draw_limit(struct canvas *canvas, const struct weir_top_limit *limit, int width)
+{
+	enum weir_top_style style = limit->refused > 0 ? WEIR_TOP_REFUSING : WEIR_TOP_PLAIN;
+	const struct weir_top_history *history = &limit->history;
+	char passed[4 * WEIR_TOP_HISTORY], refused[4 * WEIR_TOP_HISTORY], figures[2][16];
+
+	figure(limit->passed, figures[0]);
+	figure(limit->refused, figures[1]);
+	if (width < 1)
+		line(canvas, style, "%6s %6s %s", figures[1], figures[0], limit->name);
+	else
+		line(canvas, style, "%-20.20s %-7s %s %6s %s %6s", limit->name,
+		     limit->monitor ? "monitor" : "enforce",
+		     spark(canvas, history->passed, history->count, width, passed), figures[0],
+		     spark(canvas, history->refused, history->count, width, refused), figures[1]);
+}
+
 static void draw_limits(struct canvas *canvas, int rows)
 {
 	const struct weir_top_model *model = canvas->model;
-	int width = (canvas->width - 49) / 2;
+	int width = (canvas->width - 44) / 2;
 	int shown = (int)model->limit_count > rows ? rows - 1 : (int)model->limit_count;
 
-	width = width < 0 ? 0 : width > SPARK_MAX ? SPARK_MAX : width;
-	line(canvas, WEIR_TOP_HEADING, "%-20s %-7s %*s%6s %*s%6s", "LIMIT", "MODE",
-	     width ? width + 1 : 0, "", "PASS/s", width ? width + 1 : 0, "", "REF/s");
-	for (int i = 0; i < shown; i++) {
-		const struct weir_top_limit *limit = &model->limits[i];
-		const struct weir_top_history *history = &limit->history;
-		char passed[4 * WEIR_TOP_HISTORY], refused[4 * WEIR_TOP_HISTORY];
-		char figures[2][16];
-
-		line(canvas, limit->refused > 0 ? WEIR_TOP_REFUSING : WEIR_TOP_PLAIN,
-		     "%-20.20s %-7s %s%s%6s %s%s%6s", limit->name,
-		     limit->monitor ? "monitor" : "enforce",
-		     width ? spark(canvas, history->passed, history->count, width, passed) : "",
-		     width ? " " : "", figure(limit->passed, figures[0]),
-		     width ? spark(canvas, history->refused, history->count, width, refused) : "",
-		     width ? " " : "", figure(limit->refused, figures[1]));
-	}
+	width = canvas->width < WIDE ? 0 : width > SPARK_MAX ? SPARK_MAX : width;
+	if (width)
+		line(canvas, WEIR_TOP_HEADING, "%-20s %-7s %*s %*s", "LIMIT", "MODE", width + 7,
+		     "PASS/s", width + 7, "REF/s");
+	else
+		line(canvas, WEIR_TOP_HEADING, "%6s %6s LIMIT", "REF/s", "PASS/s");
+	for (int i = 0; i < shown; i++)
+		draw_limit(canvas, &model->limits[i], width);
 	if (shown < (int)model->limit_count)
 		line(canvas, WEIR_TOP_PLAIN, "and %d more limits", (int)model->limit_count - shown);
 }
