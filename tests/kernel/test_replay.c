@@ -59,8 +59,8 @@ static json_t *end(size_t keys)
 	return report;
 }
 
-static int send_frame(const struct frame *frame, uint64_t at_ns, uint32_t captured,
-		      uint32_t length, enum weir_direction direction)
+static int send_frame(const struct frame *frame, uint64_t at_ns, uint32_t captured, uint32_t length,
+		      enum weir_direction direction)
 {
 	struct weir_capture_packet packet = { .time_ns = START_NS + at_ns,
 					      .timed = true,
@@ -155,7 +155,8 @@ static void the_clock_never_goes_back(void)
 	CU_ASSERT_EQUAL(send_from("192.0.2.7", 5100 * MS), 0);
 	CU_ASSERT_EQUAL(send_from("192.0.2.7", 5100 * MS), 1);
 	rig_frame(&frame, "192.0.2.7", IPPROTO_UDP, 0);
-	packet = (struct weir_capture_packet){ .frame = frame.bytes, .captured = frame.size,
+	packet = (struct weir_capture_packet){ .frame = frame.bytes,
+					       .captured = frame.size,
 					       .length = frame.size };
 	CU_ASSERT_EQUAL(weir_replay_packet(&replay, &packet, &err), 0);
 	packet.timed = true;
@@ -208,7 +209,8 @@ static void directions_find_their_hooks(void)
 		"bucket: {rate: 1pps, burst: 2}}\n"
 		"  - {name: in, key: none, match: {hook: tc-ingress, interfaces: [eth1]}, "
 		"bucket: {rate: 1pps, burst: 3}}\n"
-		"  - {name: elsewhere, key: none, match: {interfaces: [eth0]}, bucket: {rate: block}}\n";
+		"  - {name: elsewhere, key: none, match: {interfaces: [eth0]}, "
+		"bucket: {rate: block}}\n";
 	struct weir_prefixes own = { 0 };
 	struct weir_prefix prefix;
 	struct frame frame;

@@ -9,6 +9,7 @@
 . "$(dirname "$0")/weir.sh"
 
 export TERM=xterm LC_ALL=C.UTF-8
+spark='[▁▂▃▄▅▆▇█]'
 
 # screen SIZE STEP...: runs weir top; its verdict is in $LAB_DIR/verdict.
 screen() {
@@ -50,8 +51,9 @@ test_sizes() {
   expect_equal "q ends it" "$(verdict .exit)" 0
   expect_equal "and the terminal is as it was" "$(verdict .restored)" true
   check "80x24: it is live" has 80 '^weir top [0-9:]+  live .*ledger [0-9]+% held'
-  check "80x24: the limit with its rates" has 80 '^per-ip +enforce .*[▁▂▃▄▅▆▇█]+ +[0-9]+.*[0-9]+$'
-  check "80x24: an IPv4 key with a sparkline" has 80 '^ *[0-9]+ +[0-9]+ 10\.78\.0\.1 .*per-ip .*[▁▂▃▄▅▆▇█]'
+  check "80x24: the limit with its rates" has 80 "^per-ip +enforce .*$spark+ +[0-9]+.*[0-9]+\$"
+  check "80x24: an IPv4 key with a sparkline" has 80 \
+    "^ *[0-9]+ +[0-9]+ 10\.78\.0\.1 .*per-ip .*$spark"
   check "80x24: an IPv6 key" has 80 'fd78::/64 '
   check "80x24: refusals" has 80 '^per-ip (10\.78|\[fd78).* > '
   check "80x24: fits" fits 80 80 24

@@ -3,7 +3,7 @@
 # weir try and weir suggest --pcap on a capture of known traffic; the weir that runs meanwhile
 # neither notices nor changes.
 
-# shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317
+# shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317,SC2119
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=weir.sh
 . "$(dirname "$0")/weir.sh"

@@ -196,7 +196,7 @@ static void finish(const struct termios *before, int held)
 	       WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 	       (unsigned long long)((tool_now_ns() - begun_ns) / 1000000),
 	       same_modes(before, &after) && !term.other_screen && !term.cursor_hidden ? "true"
-									      : "false");
+										       : "false");
 }
 
 static void end_program(void)

@@ -56,8 +56,8 @@ static void reads_pcap_in_both_orders_and_units(void)
 		put_record(&file, 4294967295U, 999999, frame, 64, 64);
 		CU_ASSERT_EQUAL_FATAL(open_file(), 0);
 		CU_ASSERT_EQUAL(next(), 1);
-		CU_ASSERT_EQUAL(packet.time_ns, 1700000000000000000ULL +
-							123456ULL * (nanoseconds ? 1 : 1000));
+		CU_ASSERT_EQUAL(packet.time_ns,
+				1700000000000000000ULL + 123456ULL * (nanoseconds ? 1 : 1000));
 		CU_ASSERT_TRUE(packet.timed);
 		CU_ASSERT_EQUAL(packet.captured, 60);
 		CU_ASSERT_EQUAL(packet.length, 1500);
@@ -81,7 +81,7 @@ static void makes_frames_of_other_links(void)
 		uint32_t head;
 		bool v6;
 	} cases[] = {
-		{ 101, 0, false }, { 101, 0, true },  { 12, 0, true },	 { 228, 0, false },
+		{ 101, 0, false }, { 101, 0, true },  { 12, 0, true },	  { 228, 0, false },
 		{ 229, 0, true },  { 113, 16, true }, { 276, 20, false },
 	};
 

@@ -127,8 +127,8 @@ static void all_send_again(void)
 	for (unsigned int place = 0; place < fake.shape.sets * WEIR_WAYS; place++) {
 		const struct weir_set *set = &fake.ledger[place / WEIR_WAYS];
 
-		*refused_of(place) += set->tag[place % WEIR_WAYS] ?
-					      set->counts[place % WEIR_WAYS].passed : 0;
+		*refused_of(place) +=
+			set->tag[place % WEIR_WAYS] ? set->counts[place % WEIR_WAYS].passed : 0;
 	}
 }
 
@@ -185,13 +185,11 @@ static void what_cannot_be_proposed_says_why(void)
 	json_decref(report);
 	limit->flags |= WEIR_LIMIT_BYTES;
 	report = weir_sent_report(&sent, &fake, WEIR_NO_LIMIT);
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(json_string_value(at(report, "limits.0.reason")), "bytes"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(json_string_value(at(report, "limits.0.reason")), "bytes"));
 	json_decref(report);
 	limit->kind = WEIR_KIND_GATE;
 	report = weir_sent_report(&sent, &fake, WEIR_NO_LIMIT);
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(json_string_value(at(report, "limits.0.reason")), "buckets"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(json_string_value(at(report, "limits.0.reason")), "buckets"));
 	CU_ASSERT(json_is_null(at(report, "limits.0.proposal")));
 	json_decref(report);
 	teardown();

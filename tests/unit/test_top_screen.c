@@ -94,7 +94,7 @@ static void keys(const char *list)
 }
 
 #define KEY(key, limit, admitted, refused)                                                         \
-	"{\"key\": \"" key "\", \"limit\": \"" limit "\", \"admitted_per_sec\": " #admitted       \
+	"{\"key\": \"" key "\", \"limit\": \"" limit "\", \"admitted_per_sec\": " #admitted        \
 	", \"refused_per_sec\": " #refused "}"
 
 #define THREE                                                                                      \
@@ -225,8 +225,8 @@ static void it_fits_any_screen(void)
 	show(1, 100000000, 2000000, 7);
 	keys(THREE);
 	keys(KEY("tcp [2001:db8:1111:2222:3333:4444:5555:6666]:40000 > "
-		 "[2001:db8:1111:2222:3333:4444:5555:7777]:443", "a-limit-with-a-very-long-name-1",
-		 123456, 99999999));
+		 "[2001:db8:1111:2222:3333:4444:5555:7777]:443",
+		 "a-limit-with-a-very-long-name-1", 123456, 99999999));
 	for (int i = 0; i < 8; i++)
 		take(weir_top_take_refusal, "{\"limit\": null, \"source\": \"192.0.2.7\"}");
 	for (int ascii = 0; ascii < 2; ascii++) {

@@ -46,8 +46,7 @@ static void leave_out(void *context, const char *kind, const char *name)
 	json_array_append_new(context, json_pack("{s:s, s:s}", "kind", kind, "name", name));
 }
 
-static int find_interface(struct weir_capture_file *file, const char *name,
-			  struct weir_error *err)
+static int find_interface(struct weir_capture_file *file, const char *name, struct weir_error *err)
 {
 	const struct weir_policy *policy = file->policy;
 	char names[256] = "";
@@ -107,8 +106,10 @@ static int open_policy(struct weir_capture_file *file, const struct weir_cli *cl
 	file->left_out = json_array();
 	weir_replay_reduce(file->policy, leave_out, file->left_out);
 	if (!file->policy->limit_count)
-		return weir_error_set(err, -EINVAL, "%s has no limit that a capture could be tried "
-						    "on", file->policy->file);
+		return weir_error_set(err, -EINVAL,
+				      "%s has no limit that a capture could be tried "
+				      "on",
+				      file->policy->file);
 	return 0;
 }
 
@@ -135,8 +136,8 @@ static void tell(struct weir_capture_file *file, bool last)
 static int open_replay(struct weir_capture_file *file, const struct weir_capture_packet *first,
 		       struct weir_error *err)
 {
-	int code = weir_replay_open(&file->replay, file->policy, file->interface, first->time_ns,
-				    err);
+	int code =
+		weir_replay_open(&file->replay, file->policy, file->interface, first->time_ns, err);
 
 	if (code)
 		return code;

@@ -114,8 +114,8 @@ static void look(struct watch *watch, const struct weir_replay *replay, uint64_t
 	watch->base_ns = now_ns;
 }
 
-static int step(void *context, struct weir_replay *replay,
-		const struct weir_capture_packet *packet, struct weir_error *err)
+static int step(void *context, struct weir_replay *replay, const struct weir_capture_packet *packet,
+		struct weir_error *err)
 {
 	struct watch *watch = context;
 	uint64_t seconds;
@@ -152,8 +152,8 @@ static int from_capture(const struct weir_cli *cli)
 					  name, file.policy->file);
 	if (!code) {
 		look(&watch, &file.replay, watch.base_ns + WINDOW_NS);
-		code = say(cli, weir_sent_report(&watch.sent, &file.replay.dataplane,
-						 (uint32_t)slot));
+		code = say(cli,
+			   weir_sent_report(&watch.sent, &file.replay.dataplane, (uint32_t)slot));
 	}
 	weir_scan_free(watch.scan);
 	weir_sent_free(&watch.sent);

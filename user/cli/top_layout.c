@@ -8,7 +8,7 @@
 #include "cli/top_model.h"
 
 #define LINE_BYTES 2048
-#define WIDE 60	   /* columns from which keys have their limit and sparkline */
+#define WIDE 60 /* columns from which keys have their limit and sparkline */
 #define SPARK_MAX 30
 #define LIMITS_MOST 8
 #define LISTED_MOST 3 /* services, and refusals */
@@ -93,8 +93,8 @@ void weir_top_spark(const double *values, size_t count, int width, bool ascii, c
 }
 
 /* A sparkline, filled up to its width with spaces on the left. */
-static const char *spark(const struct canvas *canvas, const double *values, size_t count,
-			 int width, char text[4 * WEIR_TOP_HISTORY])
+static const char *spark(const struct canvas *canvas, const double *values, size_t count, int width,
+			 char text[4 * WEIR_TOP_HISTORY])
 {
 	char drawn[3 * WEIR_TOP_HISTORY + 1];
 	int missing = (int)count < width ? width - (int)count : 0;
@@ -169,8 +169,8 @@ static void draw_limits(struct canvas *canvas, int rows)
 		line(canvas, WEIR_TOP_PLAIN, "and %d more limits", (int)model->limit_count - shown);
 }
 
-static void draw_list(struct canvas *canvas, const char *heading, const char (*texts)[WEIR_TOP_TEXT],
-		      size_t count, int last)
+static void draw_list(struct canvas *canvas, const char *heading,
+		      const char (*texts)[WEIR_TOP_TEXT], size_t count, int last)
 {
 	int rows = last - canvas->row - 1;
 
@@ -271,8 +271,7 @@ static void draw_help(struct canvas *canvas)
 	if (model->typing)
 		line(canvas, WEIR_TOP_HELP, "filter: %s_  Enter keeps, Esc clears", model->filter);
 	else
-		line(canvas, WEIR_TOP_HELP,
-		     "q quit  s sort  / filter  up down scroll  space %s",
+		line(canvas, WEIR_TOP_HELP, "q quit  s sort  / filter  up down scroll  space %s",
 		     model->paused ? "go on" : "pause");
 }
 

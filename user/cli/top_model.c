@@ -50,8 +50,7 @@ static double per_second(double now, double before, double seconds)
 	return seconds > 0 && now >= before ? (now - before) / seconds : 0;
 }
 
-static struct weir_top_limit take_limit(struct weir_top_model *model, json_t *limit,
-					double seconds)
+static struct weir_top_limit take_limit(struct weir_top_model *model, json_t *limit, double seconds)
 {
 	const struct weir_top_limit *old = find_limit(model, text(limit, "name"));
 	struct weir_top_limit now = { .passed = -1, .refused = -1 };
@@ -183,9 +182,9 @@ static void settle_rows(struct weir_top_model *model)
 void weir_top_take_keys(struct weir_top_model *model, json_t *answer)
 {
 	json_t *keys = json_object_get(answer, "keys"), *key;
-	bool total = !json_is_object(json_array_get(keys, 0)) ?
-			     model->total :
-			     json_object_get(json_array_get(keys, 0), "admitted") != NULL;
+	bool total = !json_is_object(json_array_get(keys, 0))
+			     ? model->total
+			     : json_object_get(json_array_get(keys, 0), "admitted") != NULL;
 	size_t i;
 
 	if (!json_is_array(keys) || model->paused)

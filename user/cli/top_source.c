@@ -14,7 +14,7 @@
 #include "controller/clock.h"
 
 #define LOOK_NS 1000000000ULL
-#define SLOW_NS (2 * LOOK_NS)	/* from when on an answer is missed */
+#define SLOW_NS (2 * LOOK_NS)	   /* from when on an answer is missed */
 #define PATIENCE_NS (30 * LOOK_NS) /* then it is asked anew */
 #define ANSWER_BYTES_MAX (16U << 20)
 
@@ -28,8 +28,8 @@ struct line {
 struct weir_top_source {
 	const struct weir_cli *cli;
 	struct weir_top_model *model;
-	uint64_t due_ns; /* the next look */
-	struct line asks; /* show and top, in turn */
+	uint64_t due_ns;   /* the next look */
+	struct line asks;  /* show and top, in turn */
 	unsigned int owed; /* answers */
 	uint64_t asked_ns;
 	struct line refusals; /* watch */
@@ -152,9 +152,9 @@ static int open_pins(struct weir_top_source *source)
 static uint32_t slot_of(const struct weir_top_source *source)
 {
 	const struct weir_cli *cli = source->cli;
-	int slot = cli->argument_count ?
-			   weir_report_find_slot(&source->dataplane, cli->arguments[0]) :
-			   WEIR_NO_LIMIT;
+	int slot = cli->argument_count
+			   ? weir_report_find_slot(&source->dataplane, cli->arguments[0])
+			   : WEIR_NO_LIMIT;
 
 	/* One that is no more has no keys. */
 	return slot < 0 ? WEIR_LIMITS_MAX : (uint32_t)slot;
@@ -194,9 +194,9 @@ static void look_at_pins(struct weir_top_source *source, uint64_t now_ns)
 
 	if (code) {
 		set_state(source, true,
-			  code == -EPROTO ?
-				  "the controller is down, and the pins are of another version" :
-				  "the controller is down, and nothing is pinned");
+			  code == -EPROTO
+				  ? "the controller is down, and the pins are of another version"
+				  : "the controller is down, and nothing is pinned");
 		return;
 	}
 	set_state(source, true, "controller is down, reading the pinned maps");
@@ -246,9 +246,10 @@ static void take_answers(struct weir_top_source *source)
 	while (source->owed && (result = take(&source->asks, &ok))) {
 		source->owed--;
 		if (!ok)
-			set_state(source, true, json_string_value(result) ?
-							json_string_value(result) :
-							"the controller's answer can't be read");
+			set_state(source, true,
+				  json_string_value(result)
+					  ? json_string_value(result)
+					  : "the controller's answer can't be read");
 		else if (source->owed)
 			weir_top_take_show(source->model, result);
 		else

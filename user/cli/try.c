@@ -42,9 +42,9 @@ static void add_words(struct weir_table *table, const char *const *words)
 
 static void say_limits(json_t *report)
 {
-	static const char *const names[] = { "LIMIT",	   "MODE",	   "SETTING", "PASSED",
-					     "REFUSED",	   "SHARE",	   "KEYS",    "UNTRACKED",
-					     "FIRST", "LAST", NULL };
+	static const char *const names[] = { "LIMIT",	"MODE",	 "SETTING", "PASSED",
+					     "REFUSED", "SHARE", "KEYS",    "UNTRACKED",
+					     "FIRST",	"LAST",	 NULL };
 	struct weir_table table = { .alignment = "lllrrrrrrr" };
 	long long first_ns = number(report, "first_ns");
 	json_t *limit;
@@ -62,8 +62,7 @@ static void say_limits(json_t *report)
 		weir_table_add(&table, "%s", text(limit, "setting"));
 		weir_table_add(&table, "%lld", number(limit, "admitted"));
 		weir_table_add(&table, "%lld", refused);
-		weir_table_add(&table, "%.3g%%",
-			       all ? 100.0 * (double)refused / (double)all : 0.0);
+		weir_table_add(&table, "%.3g%%", all ? 100.0 * (double)refused / (double)all : 0.0);
 		weir_table_add(&table, "%lld", number(limit, "refused_keys"));
 		weir_table_add(&table, "%lld", number(limit, "untracked"));
 		add_instant(&table, limit, "first_refused_ns", first_ns);
@@ -74,7 +73,7 @@ static void say_limits(json_t *report)
 
 static void say_keys(json_t *report)
 {
-	static const char *const names[] = { "REFUSED", "BYTES", "KEY",	 "LIMIT",
+	static const char *const names[] = { "REFUSED", "BYTES", "KEY", "LIMIT",
 					     "FIRST",	"LAST",	 NULL };
 	struct weir_table table = { .alignment = "rrllrr" };
 	long long first_ns = number(report, "first_ns");
@@ -185,8 +184,7 @@ static int say(const struct weir_cli *cli, json_t *report)
 	return WEIR_EXIT_OK;
 }
 
-static json_t *report(const struct weir_cli *cli, struct weir_capture_file *file,
-		      uint64_t took_ns)
+static json_t *report(const struct weir_cli *cli, struct weir_capture_file *file, uint64_t took_ns)
 {
 	const struct weir_policy *policy = file->policy;
 	json_t *made = weir_replay_report(&file->replay, cli->count ? cli->count : KEYS_DEFAULT);

@@ -69,8 +69,9 @@ int weir_capture_damaged(const struct weir_capture *capture, struct weir_error *
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return weir_error_set(err, -EINVAL, "the capture is damaged after packet %llu, before byte "
-					    "%llu: %s",
+	return weir_error_set(err, -EINVAL,
+			      "the capture is damaged after packet %llu, before byte "
+			      "%llu: %s",
 			      (unsigned long long)capture->number,
 			      (unsigned long long)capture->offset, text);
 }
@@ -109,9 +110,7 @@ int weir_capture_check_link(uint32_t type, struct weir_error *err)
 
 static uint32_t link_bytes(const struct weir_capture_link *link)
 {
-	return link->type == LINK_SLL	 ? SLL_BYTES
-	       : link->type == LINK_SLL2 ? SLL2_BYTES
-					 : 0;
+	return link->type == LINK_SLL ? SLL_BYTES : link->type == LINK_SLL2 ? SLL2_BYTES : 0;
 }
 
 static enum weir_direction direction_of(uint16_t sent)
@@ -120,8 +119,8 @@ static enum weir_direction direction_of(uint16_t sent)
 }
 
 /* The Ethernet type of a packet without an Ethernet header, in network order. */
-static void read_type(const struct weir_capture_link *link, const uint8_t *bytes,
-		      uint32_t captured, uint8_t type[2])
+static void read_type(const struct weir_capture_link *link, const uint8_t *bytes, uint32_t captured,
+		      uint8_t type[2])
 {
 	bool v6 = link->type == LINK_IPV6 ||
 		  (link->type != LINK_IPV4 && captured && bytes[0] >> 4 == 6);
@@ -142,8 +141,9 @@ int weir_capture_frame(const struct weir_capture *capture, const struct weir_cap
 	uint8_t type[2], *frame;
 
 	if (length > LENGTH_MAX)
-		return weir_capture_damaged(capture, err, "a packet that was %u bytes long; at most "
-							  "%u", length, LENGTH_MAX);
+		return weir_capture_damaged(capture, err,
+					    "a packet that was %u bytes long; at most %u", length,
+					    LENGTH_MAX);
 	if (length < captured)
 		length = captured;
 	*packet = (struct weir_capture_packet){ .frame = bytes,
@@ -192,8 +192,10 @@ static int open_pcap(struct weir_capture *capture, const uint8_t head[8], struct
 						"try -"
 					      : "; there are pcap and pcapng");
 	code = weir_capture_fill(capture, rest, sizeof(rest), err);
-	if (code <= 0)
-		return code ? code : weir_error_set(err, -EINVAL, "the capture's header is cut off");
+	if (!code)
+		return weir_error_set(err, -EINVAL, "the capture's header is cut off");
+	if (code < 0)
+		return code;
 	type = weir_capture_u32(capture, rest + 12) & 0xffff; /* above it: what an FCS has */
 	capture->links[0] = (struct weir_capture_link){
 		.type = (uint16_t)type,

@@ -190,8 +190,8 @@ static int take_enhanced(struct weir_capture *capture, uint32_t bytes,
 	number = weir_capture_u32(capture, body);
 	captured = weir_capture_u32(capture, body + 12);
 	if (number >= capture->link_count)
-		return weir_capture_damaged(capture, err, "a packet of interface %u, of %u",
-					    number, capture->link_count);
+		return weir_capture_damaged(capture, err, "a packet of interface %u, of %u", number,
+					    capture->link_count);
 	if (captured > WEIR_CAPTURE_BYTES_MAX || captured > bytes - ENHANCED_BYTES)
 		return weir_capture_damaged(capture, err, "a packet of %u bytes in a block of %u",
 					    captured, bytes + BLOCK_EDGE);

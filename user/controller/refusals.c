@@ -37,8 +37,8 @@ static int grow(struct weir_refusals *refusals)
 	return 0;
 }
 
-int weir_refusals_add(struct weir_refusals *refusals, uint64_t tag, const struct weir_own_record *key,
-		   uint32_t bytes, uint64_t now_ns)
+int weir_refusals_add(struct weir_refusals *refusals, uint64_t tag,
+		      const struct weir_own_record *key, uint32_t bytes, uint64_t now_ns)
 {
 	struct weir_refused_key *entry;
 	int code = 2 * refusals->count >= refusals->room ? grow(refusals) : 0;

@@ -27,8 +27,8 @@ struct weir_refusals {
 };
 
 /* Adds a packet of `bytes` at now_ns. -ENOMEM; the packet is then left out. */
-int weir_refusals_add(struct weir_refusals *refusals, uint64_t tag, const struct weir_own_record *key,
-		   uint32_t bytes, uint64_t now_ns);
+int weir_refusals_add(struct weir_refusals *refusals, uint64_t tag,
+		      const struct weir_own_record *key, uint32_t bytes, uint64_t now_ns);
 /* Heaviest first, in packets, from entries[0] on. Nothing can be added any more. */
 void weir_refusals_sort(struct weir_refusals *refusals);
 void weir_refusals_free(struct weir_refusals *refusals);

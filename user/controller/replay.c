@@ -17,7 +17,7 @@
 
 #define BASE_NS (1000 * 1000000000ULL) /* the programs' clock begins some time after boot */
 #define SPAN_NS_MAX (30 * 365 * 86400 * 1000000000ULL) /* what a clock in ticks can hold */
-#define TEST_RUN_IFINDEX 1 /* BPF_PROG_TEST_RUN borrows the loopback */
+#define TEST_RUN_IFINDEX 1			       /* BPF_PROG_TEST_RUN borrows the loopback */
 #define ETHERNET_BYTES 14
 #define CONSUME_EVERY 1024 /* packets: the ring of events holds three times as many */
 
@@ -84,8 +84,8 @@ static int compile(struct weir_replay *replay, const struct weir_policy *policy,
 
 	for (uint32_t i = 0; i < WEIR_INTERFACES_MAX; i++)
 		slots[i] = i;
-	code = weir_compile(policy, &before, slots, replay->dataplane.shape.cpus,
-			    replay->offset_ns, compiled, err);
+	code = weir_compile(policy, &before, slots, replay->dataplane.shape.cpus, replay->offset_ns,
+			    compiled, err);
 	if (code)
 		return code;
 	/* Every refusal is an event: that is how they are told apart by key and time. */
@@ -117,8 +117,7 @@ static struct weir_own_record record_of(const struct weir_limit *limit,
 	if (!limit->key)
 		return record;
 	record.key.family = event->family;
-	mask(record.key.address, source ? event->source : event->destination, limit,
-	     event->family);
+	mask(record.key.address, source ? event->source : event->destination, limit, event->family);
 	if (source && limit->key & WEIR_KEY_DESTINATION)
 		mask(record.peer, event->destination, limit, event->family);
 	if (limit->key & WEIR_KEY_SOURCE_PORT)
@@ -160,10 +159,10 @@ static int on_event(void *context, void *data, size_t size)
 		replay->limits[event->slot].first_ns = time_ns;
 	replay->limits[event->slot].last_ns = time_ns;
 	record = record_of(limit, event);
-	code = weir_refusals_add(&replay->refusals,
-			      weir_own_record_tag(&record, limit,
-						  &replay->dataplane.shape.seeds),
-			      &record, event->bytes, time_ns);
+	code = weir_refusals_add(
+		&replay->refusals,
+		weir_own_record_tag(&record, limit, &replay->dataplane.shape.seeds), &record,
+		event->bytes, time_ns);
 	if (code)
 		replay->failed = code;
 	return 0;
@@ -198,13 +197,13 @@ static int load(struct weir_replay *replay, const struct weir_policy *policy,
 		return weir_error_set(err, code, "can't map weir's maps into memory: %s",
 				      strerror(-code));
 	replay->events = ring_buffer__new(replay->dataplane.events_fd, on_event, replay, NULL);
-	return replay->events ? 0
-			      : weir_error_set(err, -errno, "can't read refusals: %s",
-					       strerror(errno));
+	return replay->events
+		       ? 0
+		       : weir_error_set(err, -errno, "can't read refusals: %s", strerror(errno));
 }
 
-int weir_replay_open(struct weir_replay *replay, const struct weir_policy *policy,
-		     size_t interface, uint64_t start_ns, struct weir_error *err)
+int weir_replay_open(struct weir_replay *replay, const struct weir_policy *policy, size_t interface,
+		     uint64_t start_ns, struct weir_error *err)
 {
 	struct weir_compiled *compiled = NULL;
 	struct weir_interface_line *line;
@@ -288,8 +287,8 @@ static int run_frame(struct weir_replay *replay, bool out, const uint8_t *frame,
 		return verdict < 0 ? verdict : 1;
 	if (!(replay->hooks >> (out ? WEIR_HOOK_TC_EGRESS : WEIR_HOOK_TC_INGRESS) & 1))
 		return 0;
-	verdict = run(out ? replay->programs->progs.weir_egress :
-			    replay->programs->progs.weir_ingress,
+	verdict = run(out ? replay->programs->progs.weir_egress
+			  : replay->programs->progs.weir_ingress,
 		      frame, size);
 	/* To the programs a pass is -1, which test runs give back as it is. */
 	return verdict == TC_REFUSED;
@@ -343,8 +342,8 @@ static int run_packet(struct weir_replay *replay, const struct weir_capture_pack
 	memcpy(frame, packet->frame,
 	       packet->captured < sizeof(frame) ? packet->captured : sizeof(frame));
 	for (left = size - header; left; left -= part) {
-		part = WEIR_REPLAY_FRAME_MAX - header < left ? WEIR_REPLAY_FRAME_MAX - header :
-							       left;
+		part = WEIR_REPLAY_FRAME_MAX - header < left ? WEIR_REPLAY_FRAME_MAX - header
+							     : left;
 		code = run_frame(replay, out, frame, header + part);
 		if (code < 0)
 			return code;
@@ -387,8 +386,8 @@ int weir_replay_packet(struct weir_replay *replay, const struct weir_capture_pac
 	is_ip = what == WEIR_PARSED;
 	if (packet->captured < packet->length) {
 		counts->cut++;
-		counts->cut_headers += what == WEIR_MALFORMED ||
-				       (is_ip && lacks_headers(&parsed, is_ip));
+		counts->cut_headers +=
+			what == WEIR_MALFORMED || (is_ip && lacks_headers(&parsed, is_ip));
 	}
 	out = goes_out(replay, packet, &parsed, is_ip);
 	counts->out += out;

@@ -20,12 +20,18 @@ static json_t *numbers(json_t *report, const struct weir_replay_counts *counts)
 		const char *field;
 		uint64_t value;
 	} fields[] = {
-		{ "packets", counts->packets },	    { "bytes", counts->bytes },
-		{ "in", counts->in },		    { "out", counts->out },
-		{ "refused", counts->refused },	    { "backwards", counts->backwards },
-		{ "untimed", counts->untimed },	    { "cut", counts->cut },
-		{ "cut_headers", counts->cut_headers }, { "merged", counts->merged },
-		{ "too_short", counts->too_short }, { "first_ns", counts->first_ns },
+		{ "packets", counts->packets },
+		{ "bytes", counts->bytes },
+		{ "in", counts->in },
+		{ "out", counts->out },
+		{ "refused", counts->refused },
+		{ "backwards", counts->backwards },
+		{ "untimed", counts->untimed },
+		{ "cut", counts->cut },
+		{ "cut_headers", counts->cut_headers },
+		{ "merged", counts->merged },
+		{ "too_short", counts->too_short },
+		{ "first_ns", counts->first_ns },
 		{ "last_ns", counts->last_ns },
 	};
 
@@ -38,9 +44,9 @@ static json_t *numbers(json_t *report, const struct weir_replay_counts *counts)
 static json_t *paths(const struct weir_replay *replay)
 {
 	static const char *const names[WEIR_PATHS] = {
-		[WEIR_PATH_LIMITS] = "limits",	 [WEIR_PATH_UNMATCHED] = "unmatched",
-		[WEIR_PATH_ALLOWED] = "allowed", [WEIR_PATH_DENIED] = "denied",
-		[WEIR_PATH_EXEMPT] = "exempt",	 [WEIR_PATH_NOT_IP] = "not_ip",
+		[WEIR_PATH_LIMITS] = "limits",	     [WEIR_PATH_UNMATCHED] = "unmatched",
+		[WEIR_PATH_ALLOWED] = "allowed",     [WEIR_PATH_DENIED] = "denied",
+		[WEIR_PATH_EXEMPT] = "exempt",	     [WEIR_PATH_NOT_IP] = "not_ip",
 		[WEIR_PATH_MALFORMED] = "malformed", [WEIR_PATH_REFUSED] = "refused",
 	};
 	static const char *const hooks[WEIR_HOOKS] = {
@@ -83,8 +89,7 @@ static uint64_t keys_of(const struct weir_replay *replay, uint16_t slot)
 /* What weir show says of the limits, and when each refused. */
 static json_t *limits(const struct weir_replay *replay)
 {
-	const struct weir_view view = { .dataplane = &replay->dataplane,
-					.now_ns = replay->now_ns };
+	const struct weir_view view = { .dataplane = &replay->dataplane, .now_ns = replay->now_ns };
 	json_t *array = weir_report_limits(&view), *limit;
 	size_t i;
 
@@ -136,6 +141,5 @@ json_t *weir_replay_report(struct weir_replay *replay, size_t keys)
 	report = weir_report_add(report, "frames", paths(replay));
 	report = weir_report_add(report, "limits", limits(replay));
 	report = weir_report_add(report, "keys", array);
-	return weir_report_add(report, "keys_left_out",
-			       number(replay->refusals.count - i));
+	return weir_report_add(report, "keys_left_out", number(replay->refusals.count - i));
 }

@@ -149,14 +149,12 @@ static json_t *candidates(const struct weir_sent_limit *sent)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]) && array; i++) {
-		double rate = quantiles[i].share < 1
-				      ? weir_sent_quantile(sent, quantiles[i].share)
-				      : sent->max;
-		json_t *one = json_pack("{s:s, s:f, s:f, s:f}", "quantile", quantiles[i].name,
-					"per_sec", rate, "refused_sources_percent",
-					100 * weir_sent_sources_above(sent, rate),
-					"refused_packets_percent",
-					100 * weir_sent_packets_above(sent, rate));
+		double rate = quantiles[i].share < 1 ? weir_sent_quantile(sent, quantiles[i].share)
+						     : sent->max;
+		json_t *one = json_pack(
+			"{s:s, s:f, s:f, s:f}", "quantile", quantiles[i].name, "per_sec", rate,
+			"refused_sources_percent", 100 * weir_sent_sources_above(sent, rate),
+			"refused_packets_percent", 100 * weir_sent_packets_above(sent, rate));
 
 		if (json_array_append_new(array, one)) {
 			json_decref(array);
