@@ -222,6 +222,9 @@ static void directions_find_their_hooks(void)
 		CU_ASSERT_EQUAL(send_frame(&frame, MS, 60, 60, WEIR_DIRECTION_OUT), i >= 2);
 		CU_ASSERT_EQUAL(send_frame(&frame, MS, 60, 60, WEIR_DIRECTION_UNKNOWN), i >= 3);
 	}
+	/* A header and nothing else. */
+	CU_ASSERT_EQUAL(send_frame(&frame, MS, 14, 14, WEIR_DIRECTION_IN), 0);
+	CU_ASSERT_EQUAL(send_frame(&frame, MS, 14, 14, WEIR_DIRECTION_OUT), 0);
 	/* An address of our own outweighs what the capture says. */
 	weir_prefix_parse("192.0.2.0/24", &prefix, &err);
 	weir_prefixes_add(&own, &prefix, &err);
@@ -230,11 +233,30 @@ static void directions_find_their_hooks(void)
 	CU_ASSERT_EQUAL(send_frame(&frame, 1001 * MS, 60, 60, WEIR_DIRECTION_IN), 1);
 	weir_prefixes_free(&own);
 	report = end(10);
-	CU_ASSERT_EQUAL(number(report, NULL, 0, "in"), 5);
-	CU_ASSERT_EQUAL(number(report, NULL, 0, "out"), 7);
+	CU_ASSERT_EQUAL(number(report, NULL, 0, "in"), 6);
+	CU_ASSERT_EQUAL(number(report, NULL, 0, "out"), 8);
 	CU_ASSERT_EQUAL(number(report, "limits", 0, "refused"), 4);
 	CU_ASSERT_EQUAL(number(report, "limits", 1, "refused"), 2);
 	CU_ASSERT_EQUAL(number(report, "limits", 2, "refused"), 0);
+	json_decref(report);
+}
+
+/* The lists act at XDP, whether or not a limit does. */
+static void lists_come_first(void)
+{
+	json_t *report;
+
+	begin("  - {name: in, key: source, match: {hook: tc-ingress}, bucket: {rate: block}}\n"
+	      "lists: {allow: [192.0.2.7], deny: [198.51.100.0/24]}\n");
+	CU_ASSERT_EQUAL(send_from("198.51.100.9", MS), 1);
+	CU_ASSERT_EQUAL(send_from("192.0.2.7", MS), 0);
+	CU_ASSERT_EQUAL(send_from("192.0.2.8", MS), 1);
+	report = end(10);
+	CU_ASSERT_EQUAL(
+		json_integer_value(json_object_get(
+			json_object_get(json_object_get(report, "frames"), "xdp"), "denied")),
+		1);
+	CU_ASSERT_EQUAL(number(report, "limits", 0, "refused"), 1);
 	json_decref(report);
 }
 
@@ -261,4 +283,5 @@ static void every_refusal_has_its_key(void)
 
 WEIR_TESTS("replay", TEST(refuses_what_a_bucket_would), TEST(monitor_says_what_it_would_have),
 	   TEST(the_clock_never_goes_back), TEST(lengths_are_those_of_the_wire),
-	   TEST(directions_find_their_hooks), TEST(every_refusal_has_its_key))
+	   TEST(directions_find_their_hooks), TEST(lists_come_first),
+	   TEST(every_refusal_has_its_key))

@@ -76,7 +76,7 @@ static int read_own(struct weir_capture_file *file, const char *text, struct wei
 	if (strlen(text) >= sizeof(copy))
 		return weir_error_set(err, -E2BIG, "--address: at most %zu characters",
 				      sizeof(copy) - 1);
-	strcpy(copy, text);
+	memcpy(copy, text, strlen(text) + 1);
 	for (word = strtok_r(copy, ",", &save); word && !code; word = strtok_r(NULL, ",", &save)) {
 		code = weir_prefix_parse(word, &prefix, err);
 		if (!code)

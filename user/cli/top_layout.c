@@ -88,7 +88,7 @@ void weir_top_spark(const double *values, size_t count, int width, bool ascii, c
 		size_t used = strlen(text);
 
 		if (used + strlen(sign) < size)
-			strcpy(text + used, sign);
+			memcpy(text + used, sign, strlen(sign) + 1);
 	}
 }
 

@@ -350,6 +350,6 @@ size_t weir_top_order(const struct weir_top_model *model, uint16_t order[WEIR_TO
 		    strstr(row->limit, model->filter))
 			order[count++] = (uint16_t)i;
 	}
-	qsort_r(order, count, sizeof(*order), compare, (void *)(uintptr_t)model);
+	qsort_r(order, count, sizeof(*order), compare, (void *)model);
 	return count;
 }

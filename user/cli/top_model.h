@@ -80,7 +80,7 @@ struct weir_top_model {
 /* Answers: of show, of top, one of watch. What has no such form changes nothing, and nothing does
  * while it is paused. */
 void weir_top_take_show(struct weir_top_model *model, json_t *show);
-void weir_top_take_keys(struct weir_top_model *model, json_t *keys);
+void weir_top_take_keys(struct weir_top_model *model, json_t *answer);
 void weir_top_take_refusal(struct weir_top_model *model, json_t *event);
 
 /* Keys that are typed, beyond characters. */

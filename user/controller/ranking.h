@@ -4,8 +4,9 @@
  * (controller/top.h) in slices of a few milliseconds, one walk for all who asked meanwhile.
  *
  * Rates are taken over one to two seconds, longer in a ledger so large that a walk takes more
- * than 10 ms (1,048,576 places: measured 4 s). Walks for that go on all the time, at 1% of a CPU
- * at most, so an answer takes one walk and never a wait, but in the first second.
+ * than 10 ms (1,048,576 full places: measured 20 to 40 ms, so 2 to 8 s). Walks for that go on all
+ * the time, at 1% of a CPU at most, so an answer takes one walk and never a wait, but in the
+ * first second.
  */
 #pragma once
 

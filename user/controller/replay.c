@@ -19,7 +19,7 @@
 #define SPAN_NS_MAX (30 * 365 * 86400 * 1000000000ULL) /* what a clock in ticks can hold */
 #define TEST_RUN_IFINDEX 1			       /* BPF_PROG_TEST_RUN borrows the loopback */
 #define ETHERNET_BYTES 14
-#define CONSUME_EVERY 1024 /* packets: the ring of events holds three times as many */
+#define CONSUME_EVERY 1024 /* frames, of two events at most: the ring holds 3,276 */
 
 /* ---- the policy ---- */
 
@@ -75,19 +75,27 @@ static int put_into_force(struct weir_replay *replay, const struct weir_policy *
 	return code;
 }
 
-static int compile(struct weir_replay *replay, const struct weir_policy *policy,
-		   struct weir_compiled **compiled, struct weir_error *err)
+static bool uses(const struct weir_replay *replay, enum weir_hook hook)
 {
-	struct weir_compiled_before before = { .labels = replay->dataplane.labels };
+	return replay->hooks >> hook & 1;
+}
+
+static int compile(struct weir_replay *replay, const struct weir_policy *policy,
+		   const struct weir_shape *shape, struct weir_compiled **compiled,
+		   struct weir_error *err)
+{
+	static const struct weir_label none[WEIR_LIMITS_MAX];
+	const struct weir_compiled_before before = { .labels = none };
 	uint32_t slots[WEIR_INTERFACES_MAX];
 	int code;
 
 	for (uint32_t i = 0; i < WEIR_INTERFACES_MAX; i++)
 		slots[i] = i;
-	code = weir_compile(policy, &before, slots, replay->dataplane.shape.cpus, replay->offset_ns,
-			    compiled, err);
+	code = weir_compile(policy, &before, slots, shape->cpus, replay->offset_ns, compiled, err);
 	if (code)
 		return code;
+	/* The XDP program is always there, for the lists. */
+	replay->hooks = 1 << WEIR_HOOK_XDP;
 	/* Every refusal is an event: that is how they are told apart by key and time. */
 	(*compiled)->head.sample_ns = 0;
 	for (int hook = 0; hook < WEIR_HOOKS; hook++) {
@@ -170,18 +178,26 @@ static int on_event(void *context, void *data, size_t size)
 
 /* ---- opening ---- */
 
-static int load(struct weir_replay *replay, const struct weir_policy *policy,
-		struct weir_error *err)
+/* The programs that the hooks need. */
+static int open_programs(struct weir_replay *replay, const struct weir_shape *shape)
 {
-	struct weir_shape shape;
-	int code = weir_shape_draw(&shape, (uint32_t)policy->ledger.keys);
+	struct weir_test_bpf *programs = weir_test_bpf__open();
 
-	if (code)
-		return weir_error_set(err, code, "the number of CPUs: %s", strerror(-code));
+	replay->programs = programs;
+	if (!programs)
+		return -errno;
+	bpf_program__set_autoload(programs->progs.weir_ingress, uses(replay, WEIR_HOOK_TC_INGRESS));
+	bpf_program__set_autoload(programs->progs.weir_egress, uses(replay, WEIR_HOOK_TC_EGRESS));
+	return weir_dataplane_prepare(programs->obj, shape);
+}
+
+static int load(struct weir_replay *replay, const struct weir_shape *shape, struct weir_error *err)
+{
+	int code;
+
 	weir_kernel_words_listen();
 	weir_kernel_words_clear();
-	replay->programs = weir_test_bpf__open();
-	code = replay->programs ? weir_dataplane_prepare(replay->programs->obj, &shape) : -errno;
+	code = open_programs(replay, shape);
 	if (!code)
 		code = weir_test_bpf__load(replay->programs);
 	if (code == -EPERM)
@@ -207,15 +223,19 @@ int weir_replay_open(struct weir_replay *replay, const struct weir_policy *polic
 {
 	struct weir_compiled *compiled = NULL;
 	struct weir_interface_line *line;
+	struct weir_shape shape;
 	int code;
 
 	*replay = (struct weir_replay){ .now_ns = BASE_NS, .base_ns = BASE_NS };
 	weir_dataplane_init(&replay->dataplane);
 	/* In unsigned arithmetic also for a capture that begins in 1970. */
 	replay->offset_ns = start_ns - BASE_NS;
-	code = load(replay, policy, err);
+	code = weir_shape_draw(&shape, (uint32_t)policy->ledger.keys);
+	if (code)
+		return weir_error_set(err, code, "the number of CPUs: %s", strerror(-code));
+	code = compile(replay, policy, &shape, &compiled, err);
 	if (!code)
-		code = compile(replay, policy, &compiled, err);
+		code = load(replay, &shape, err);
 	if (!code)
 		code = put_into_force(replay, policy, compiled, err);
 	weir_compiled_free(compiled);
@@ -265,13 +285,21 @@ static int set_clock(struct weir_replay *replay, const struct weir_capture_packe
 	return 0;
 }
 
-static int run(struct bpf_program *program, const uint8_t *frame, uint32_t size)
+static int run(struct bpf_program *program, const uint8_t *frame, uint32_t size, int *verdict)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = size,
 		    .repeat = 1);
 	int code = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
 
-	return code ? code : (int)options.retval;
+	*verdict = (int)options.retval;
+	return code;
+}
+
+static int consume(struct weir_replay *replay)
+{
+	replay->unread = 0;
+	ring_buffer__consume(replay->events);
+	return replay->failed;
 }
 
 #define TC_REFUSED 2 /* TC_ACT_SHOT */
@@ -279,19 +307,23 @@ static int run(struct bpf_program *program, const uint8_t *frame, uint32_t size)
 /* 1: refused, 0: passed, or -errno. */
 static int run_frame(struct weir_replay *replay, bool out, const uint8_t *frame, uint32_t size)
 {
-	int verdict = XDP_PASS;
+	const struct weir_test_bpf *programs = replay->programs;
+	int verdict = XDP_PASS, code = 0;
+	bool refused;
 
-	if (!out && replay->hooks >> WEIR_HOOK_XDP & 1)
-		verdict = run(replay->programs->progs.weir_xdp, frame, size);
-	if (verdict < 0 || verdict != XDP_PASS)
-		return verdict < 0 ? verdict : 1;
-	if (!(replay->hooks >> (out ? WEIR_HOOK_TC_EGRESS : WEIR_HOOK_TC_INGRESS) & 1))
-		return 0;
-	verdict = run(out ? replay->programs->progs.weir_egress
-			  : replay->programs->progs.weir_ingress,
-		      frame, size);
-	/* To the programs a pass is -1, which test runs give back as it is. */
-	return verdict == TC_REFUSED;
+	if (!out)
+		code = run(programs->progs.weir_xdp, frame, size, &verdict);
+	refused = verdict != XDP_PASS;
+	/* The kernel makes no skb of a frame that is a header alone; no limit would match. */
+	if (!code && !refused && size > ETHERNET_BYTES &&
+	    uses(replay, out ? WEIR_HOOK_TC_EGRESS : WEIR_HOOK_TC_INGRESS)) {
+		code = run(out ? programs->progs.weir_egress : programs->progs.weir_ingress, frame,
+			   size, &verdict);
+		refused = verdict == TC_REFUSED;
+	}
+	if (!code && ++replay->unread == CONSUME_EVERY)
+		code = consume(replay);
+	return code ? code : refused;
 }
 
 static bool is_own(const struct weir_replay *replay, const struct weir_packet *packet)
@@ -352,15 +384,6 @@ static int run_packet(struct weir_replay *replay, const struct weir_capture_pack
 	return (int)refused;
 }
 
-static int consume(struct weir_replay *replay, struct weir_error *err)
-{
-	ring_buffer__consume(replay->events);
-	if (!replay->failed)
-		return 0;
-	return weir_error_set(err, replay->failed, "out of memory for %zu keys",
-			      replay->refusals.count);
-}
-
 int weir_replay_packet(struct weir_replay *replay, const struct weir_capture_packet *packet,
 		       struct weir_error *err)
 {
@@ -398,10 +421,14 @@ int weir_replay_packet(struct weir_replay *replay, const struct weir_capture_pac
 				      (unsigned long long)counts->packets, packet->length,
 				      strerror(-code));
 	counts->refused += (uint64_t)code;
-	return counts->packets % CONSUME_EVERY ? 0 : consume(replay, err);
+	return 0;
 }
 
 int weir_replay_finish(struct weir_replay *replay, struct weir_error *err)
 {
-	return consume(replay, err);
+	int code = consume(replay);
+
+	return code ? weir_error_set(err, code, "out of memory for %zu keys",
+				     replay->refusals.count)
+		    : 0;
 }

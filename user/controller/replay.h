@@ -49,6 +49,7 @@ struct weir_replay {
 	uint32_t hooks;			 /* that limits use: 1 << enum weir_hook */
 	uint64_t offset_ns;		 /* from the programs' time to the capture's */
 	uint64_t now_ns;		 /* the programs' time */
+	uint32_t unread;		 /* frames since the events were read */
 	uint64_t base_ns;		 /* the same of the first packet */
 	struct weir_replay_counts counts;
 	struct weir_replay_limit limits[WEIR_LIMITS_MAX];
