@@ -61,6 +61,8 @@ test_errors() {
     weir try "$LAB_DIR/capture" -c "$LAB_DIR/try.yaml" --interface eth9
   expect_exit "no address" 1 "--address: " weir try "$LAB_DIR/capture" -c "$LAB_DIR/try.yaml" \
     --address 10.0.0.1/33
+  expect_exit "no capture, but what goes with one" 64 "give its --pcap" \
+    weir suggest -c "$LAB_DIR/try.yaml"
   expect_exit "no count" 64 "--top '0'" weir try "$LAB_DIR/capture" --top 0
   expect_exit "not without the rights" 2 "takes root, or CAP_BPF" \
     setpriv --bounding-set -all --inh-caps -all --reuid 65534 --clear-groups \

@@ -165,4 +165,5 @@ static void memory_of_all_askers_is_bounded(void)
 }
 
 WEIR_TESTS("ranking", TEST(one_walk_answers_everybody), TEST(rates_are_what_came_between_two_walks),
-	   TEST(an_answer_takes_a_walk_and_no_wait), TEST(whoever_leaves_gets_no_answer), TEST(memory_of_all_askers_is_bounded))
+	   TEST(an_answer_takes_a_walk_and_no_wait), TEST(whoever_leaves_gets_no_answer),
+	   TEST(memory_of_all_askers_is_bounded))

@@ -19,7 +19,10 @@ static int64_t read_stream(void *context, void *bytes, size_t size)
 {
 	size_t got = fread(bytes, 1, size, context);
 
-	return got < size && ferror((FILE *)context) ? -errno : (int64_t)got;
+	/* An interrupt ends it, with what there is. */
+	if (got < size && ferror((FILE *)context) && !weir_cli_interrupted())
+		return -errno;
+	return (int64_t)got;
 }
 
 static int open_file(struct weir_capture_file *file, const char *path, struct weir_error *err)

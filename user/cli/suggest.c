@@ -168,6 +168,10 @@ static int run(struct weir_cli *cli)
 
 	if (cli->pcap)
 		return from_capture(cli);
+	if (cli->config || cli->interface || cli->addresses)
+		return weir_cli_fail_text(cli, WEIR_EXIT_USAGE,
+					  "--config, --interface and --address are of a capture: "
+					  "give its --pcap");
 	arguments = json_object();
 	if (limit_of(cli))
 		json_object_set_new(arguments, "limit", json_string(limit_of(cli)));

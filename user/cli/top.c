@@ -63,7 +63,7 @@ struct pinned_top {
 	uint64_t begun_ns;
 };
 
-/* Nobody can be waited for without a controller: a second between two walks. */
+/* A second between two lists, or two walks over the pins. */
 static void wait_a_second(uint64_t since_ns)
 {
 	uint64_t now = weir_monotonic_ns(), due = since_ns + 1000000000;
@@ -155,6 +155,7 @@ static int list(const struct weir_cli *cli, struct pinned_top *state)
 static int run(struct weir_cli *cli)
 {
 	struct pinned_top state = { 0 };
+	uint64_t begun_ns;
 	int code;
 
 	if (!cli->json && !cli->once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
@@ -164,11 +165,11 @@ static int run(struct weir_cli *cli)
 	if (!cli->once)
 		weir_cli_catch_interrupts();
 	do {
+		begun_ns = weir_monotonic_ns();
 		code = list(cli, &state);
 		if (code || fflush(stdout) || cli->once)
 			break;
-		if (cli->total)
-			wait_a_second(weir_monotonic_ns());
+		wait_a_second(begun_ns);
 	} while (!weir_cli_interrupted());
 	weir_scan_free(state.scan);
 	if (state.pinned)

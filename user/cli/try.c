@@ -148,6 +148,7 @@ static void say_notes(json_t *report)
 		const char *field, *words;
 	} notes[] = {
 		{ "merged", "longer than a frame of the wire: replayed as frames of 1,522 bytes" },
+		{ "keyless", "refused of keys beyond the first 1,048,576: in no list of keys" },
 		{ "cut", "captured in part: charged with the length they had" },
 		{ "cut_headers", "of them without all their headers: capture with -s 96 or more" },
 		{ "backwards", "earlier than the packet before: the clock was held" },

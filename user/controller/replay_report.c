@@ -141,5 +141,6 @@ json_t *weir_replay_report(struct weir_replay *replay, size_t keys)
 	report = weir_report_add(report, "frames", paths(replay));
 	report = weir_report_add(report, "limits", limits(replay));
 	report = weir_report_add(report, "keys", array);
-	return weir_report_add(report, "keys_left_out", number(replay->refusals.count - i));
+	report = weir_report_add(report, "keys_left_out", number(replay->refusals.count - i));
+	return weir_report_add(report, "keyless", number(replay->refusals.left_out));
 }
