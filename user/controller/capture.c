@@ -124,13 +124,15 @@ static void read_type(const struct weir_capture_link *link, const uint8_t *bytes
 {
 	bool v6 = link->type == LINK_IPV6 ||
 		  (link->type != LINK_IPV4 && captured && bytes[0] >> 4 == 6);
+	const uint8_t *at = link->type == LINK_SLL ? bytes + 14 : bytes;
 
-	if (link->type == LINK_SLL)
-		memcpy(type, bytes + 14, 2);
-	else if (link->type == LINK_SLL2)
-		memcpy(type, bytes, 2);
-	else
-		memcpy(type, v6 ? "\x86\xdd" : "\x08\x00", 2);
+	if (link_bytes(link)) {
+		type[0] = at[0];
+		type[1] = at[1];
+	} else {
+		type[0] = v6 ? 0x86 : 0x08;
+		type[1] = v6 ? 0xdd : 0x00;
+	}
 }
 
 int weir_capture_frame(const struct weir_capture *capture, const struct weir_capture_link *link,

@@ -185,7 +185,7 @@ static int open_programs(struct weir_replay *replay, const struct weir_shape *sh
 
 	replay->programs = programs;
 	if (!programs)
-		return -errno;
+		return errno ? -errno : -ENOMEM;
 	bpf_program__set_autoload(programs->progs.weir_ingress, uses(replay, WEIR_HOOK_TC_INGRESS));
 	bpf_program__set_autoload(programs->progs.weir_egress, uses(replay, WEIR_HOOK_TC_EGRESS));
 	return weir_dataplane_prepare(programs->obj, shape);
