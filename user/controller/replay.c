@@ -179,13 +179,9 @@ static int on_event(void *context, void *data, size_t size)
 /* ---- opening ---- */
 
 /* The programs that the hooks need. */
-static int open_programs(struct weir_replay *replay, const struct weir_shape *shape)
+static int prepare(const struct weir_replay *replay, struct weir_test_bpf *programs,
+		   const struct weir_shape *shape)
 {
-	struct weir_test_bpf *programs = weir_test_bpf__open();
-
-	replay->programs = programs;
-	if (!programs)
-		return errno ? -errno : -ENOMEM;
 	bpf_program__set_autoload(programs->progs.weir_ingress, uses(replay, WEIR_HOOK_TC_INGRESS));
 	bpf_program__set_autoload(programs->progs.weir_egress, uses(replay, WEIR_HOOK_TC_EGRESS));
 	return weir_dataplane_prepare(programs->obj, shape);
@@ -193,13 +189,18 @@ static int open_programs(struct weir_replay *replay, const struct weir_shape *sh
 
 static int load(struct weir_replay *replay, const struct weir_shape *shape, struct weir_error *err)
 {
+	struct weir_test_bpf *programs;
 	int code;
 
 	weir_kernel_words_listen();
 	weir_kernel_words_clear();
-	code = open_programs(replay, shape);
+	programs = replay->programs = weir_test_bpf__open();
+	if (!programs)
+		return weir_error_set(err, -ENOMEM, "can't open weir's own programs: %s",
+				      strerror(errno));
+	code = prepare(replay, programs, shape);
 	if (!code)
-		code = weir_test_bpf__load(replay->programs);
+		code = weir_test_bpf__load(programs);
 	if (code == -EPERM)
 		return weir_error_set(err, code,
 				      "the kernel lets us load no programs: a capture is tried in "
