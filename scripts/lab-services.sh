@@ -84,7 +84,7 @@ start_server() {
   shift 2
   spawn "server-$lane" s "$SHELL_IN_CGROUP" -c "$ENTER_CGROUP" "$(cgroup_folders "$lane")" \
     "$LAB_TOOLS/httpd" --port "$port" "$@"
-  wait_for 5 grep -q ready "$LAB_DIR/server-$lane.out" || lab_failed "server-$lane"
+  wait_for 5 grep -qs ready "$LAB_DIR/server-$lane.out" || lab_failed "server-$lane"
 }
 
 SHELL_IN_CGROUP=bash
@@ -200,24 +200,24 @@ promise() {
 
 # --- shedder: more demand than the server has CPU ---------------------------------------------
 
-# A core's 40%, at 4 ms a request: 100 a second.
-QUOTA_US=4000
-PERIOD_US=10000
-REQUEST_CPU=0.004
+# A core's 30%, at 3 ms a request: 100 a second.
+QUOTA_US=6000
+PERIOD_US=20000
+REQUEST_CPU=0.003
 NOMINAL=100
 
 run_shedder() {
   local seconds=${seconds:-18} calm=4 second
 
-  cgroup_make bare "$QUOTA_US" "$PERIOD_US" || exit 2
-  cgroup_make with "$QUOTA_US" "$PERIOD_US" || exit 2
+  cgroup_make bare && cgroup_limit bare "$QUOTA_US" "$PERIOD_US" || exit 2
+  cgroup_make with && cgroup_limit with "$QUOTA_US" "$PERIOD_US" || exit 2
   start_weir_with "services:" \
     "  - name: web" \
     "    match: {proto: tcp, to_port: $PORT_WITH}" \
     "    deadline: 1s" \
     "    cgroup: $(cgroup_of with)" \
     "    shedder: {cpu: 950}"
-  start_servers --slots 10000 --cpu "$REQUEST_CPU"
+  start_servers --slots 10000 --cpu "$REQUEST_CPU" --wait 0.02
   echo "shedder: the CPU is enough for $NOMINAL requests/s; clients give up after 1 s"
   start_loads --rate $((NOMINAL * 13 / 10)) --at "$calm:$((NOMINAL * 5))" --seconds "$seconds" \
     --timeout 1 --settled $((calm + 3))
@@ -236,12 +236,13 @@ run_shedder() {
 verdict_shedder() {
   local capacity goodput bare bare_p99_ms=${server_p99_ms[bare $2]} count=$(($2 - $1 + 1))
 
-  # What the bare server finishes, whoever still listens, while it never idles.
-  capacity=$(sum served bare "$1" "$2")
+  # What the bare server finished, whoever still listened, when it never idled and was not yet
+  # flooded. As many seconds' worth as are judged.
+  capacity=$(($(sum served bare 2 "$calm") * count / (calm - 1)))
   goodput=$(sum ok with "$1" "$2")
   bare=$(sum ok bare "$1" "$2")
-  echo "seconds $1 to $2: the bare server, never idle, finished $((capacity / count)) a second:" \
-    "that is the capacity"
+  echo "capacity: $((capacity / count)) a second, which the bare server finished in seconds 2 to" \
+    "$calm; judged are seconds $1 to $2"
   promise "with weir, answered in time: $goodput, $(percent "$goodput" "$capacity") of the \
 capacity (bar 90%)" "goodput * 10 >= capacity * 9"
   promise "with weir, 99th percentile of the answers: $((p99_us[with] / 1000)) ms (bar 500)" \
@@ -371,6 +372,7 @@ $(sum requests bare "$from" "$moves") without weir (bar 10%)" "asked > 0 && fail
 
 on_exit() {
   lab_on_exit
+  cgroup_leave
   cgroup_remove_all
 }
 
@@ -378,10 +380,12 @@ parse_arguments "$@"
 build || exit 2
 weir_lab 20
 trap on_exit EXIT
+cgroup_enter || exit 2
 for part in "${parts[@]}"; do
   "run_$part"
   echo
 done
 lab_teardown
+cgroup_leave
 cgroup_remove_all
 [ "$broken" = 0 ]

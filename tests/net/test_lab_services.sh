@@ -49,10 +49,10 @@ said() {
 
 # The servers burn CPU, so nothing is beside it.
 test_shedder() {
-  start_part shedder "shedder --seconds 12"
+  start_part shedder "shedder --seconds 14"
   end_part shedder 0
   said shedder kept 3
-  expect_equal "a row a second" "$(grep -cE '^ +[0-9]+ +[0-9]+ ' "$LAB_DIR/shedder.out")" 12
+  expect_equal "a row a second" "$(grep -cE '^ +[0-9]+ +[0-9]+ ' "$LAB_DIR/shedder.out")" 14
   expect_between "of 80 columns at most" \
     "$(grep -E '^ +[0-9s]+ ' "$LAB_DIR/shedder.out" | LC_ALL=C.UTF-8 wc -L)" 70 80
 }
