@@ -27,14 +27,14 @@ has_policies() {
   local policy
 
   for policy in limits-1 limits-16 limits-256 bucket sliding period allow-1k allow-1m deny-1k \
-    deny-1m aggregate; do
+    deny-1m aggregate svc-udp svc-ack svc-other svc-syn; do
     awk -v policy="$policy" '$2 == policy && $8 > 0 { found = 1 } END { exit !found }' "$out" ||
       return 1
   done
 }
 
 has_bars() {
-  [ "$(grep -cE '^bar [a-z0-9-]+ (-|-?[0-9.]+) [0-9.]+ un(judged|measured)$' "$out")" = 10 ]
+  [ "$(grep -cE '^bar [a-z0-9-]+ (-|-?[0-9.]+) [0-9.]+ un(judged|measured)$' "$out")" = 12 ]
 }
 
 need_root
