@@ -337,8 +337,8 @@ int bench_scenes_judge(const struct bench *bench)
 				    : NAN,
 			    5);
 	missed += bench_bar(bench, "service-to-none-other-packet",
-			    udp[COLUMN_WEIR][0] / udp[COLUMN_ALONE][0], 1.05);
+			    udp[COLUMN_WEIR][0] / udp[COLUMN_ALONE][0], 1.1);
 	missed += bench_bar(bench, "service-to-none-no-syn",
-			    ack[COLUMN_WEIR][0] / ack[COLUMN_ALONE][0], 1.05);
+			    ack[COLUMN_WEIR][0] / ack[COLUMN_ALONE][0], 1.1);
 	return missed;
 }
