@@ -71,17 +71,19 @@ write_services() {
 # From addresses that nobody has to add: the clients' side has all of 10.78.0.0/16. A process can
 # have only so many files open: each pair of them has some of the services.
 open_connections() {
-  local files pairs pair ports chatter
+  local files pairs pair first next ports chatter
 
   files=$(($(ulimit -Hn) - 1100))
   pairs=$(((option[connections] + files - 1) / files))
   [ "$pairs" -le "${option[services]}" ] || usage_error \
-    "--connections ${option[connections]}: a process can have $files, and there are too few services"
+    "--connections ${option[connections]}: $files a process, and too few services for so many"
   chatter=$((option[chatter] / pairs))
   ip -n "$LAB_NS_C" route add local 10.78.0.0/16 dev lo
   for ((pair = 0; pair < pairs; pair++)); do
-    ports=(--port $((PORT + pair * option[services] / pairs)) --ports $((option[services] *
-      (pair + 1) / pairs - option[services] * pair / pairs)) --count $((option[connections] / pairs)))
+    first=$((option[services] * pair / pairs))
+    next=$((option[services] * (pair + 1) / pairs))
+    ports=(--port $((PORT + first)) --ports $((next - first))
+      --count $((option[connections] / pairs)))
     spawn "server$pair" s "$LAB_TOOLS/hold" --listen yes "${ports[@]}"
     wait_for 10 grep -qs listening "$LAB_DIR/server$pair.out" || failed "server$pair"
     spawn "clients$pair" c "$LAB_TOOLS/hold" --to "$LAB_SERVER4" --from 10.78.0.1 \

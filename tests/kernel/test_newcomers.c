@@ -40,7 +40,10 @@ static void set_service(uint32_t protocols)
 static void set_limit(bool long_way)
 {
 	struct rig_limit limit = {
-		.rate = 1e6, .burst = 1e6, .key = WEIR_KEY_SOURCE, .long_way = long_way,
+		.rate = 1e6,
+		.burst = 1e6,
+		.key = WEIR_KEY_SOURCE,
+		.long_way = long_way,
 	};
 
 	CU_ASSERT_EQUAL_FATAL(rig_set(&rig, &limit), 0);
@@ -90,8 +93,8 @@ static struct probe random_probe(uint64_t *seed)
 		.source = sources[random_below(seed, 4)],
 		.protocol = protocols[random_below(seed, 4)],
 		.flags = random_below(seed, 2) ? SYN : (uint8_t)random_next(seed),
-		.port = (uint16_t)(SERVICE_PORT + (random_below(seed, 3) ? 0
-									 : random_below(seed, 5))),
+		.port = (uint16_t)(SERVICE_PORT +
+				   (random_below(seed, 3) ? 0 : random_below(seed, 5))),
 	};
 	bool ipv6 = strchr(probe.source, ':');
 
@@ -125,8 +128,8 @@ static void both_ways_ask_newcomers_alone(void)
 		uint32_t key = cpu * WEIR_SERVICES_MAX;
 		struct weir_exchanges counts;
 
-		CU_ASSERT_EQUAL(bpf_map_lookup_elem(rig_map_fd(&rig, "weir_exchanges"), &key,
-						    &counts), 0);
+		CU_ASSERT_EQUAL(
+			bpf_map_lookup_elem(rig_map_fd(&rig, "weir_exchanges"), &key, &counts), 0);
 		refused += counts.dropped;
 	}
 	CU_ASSERT_EQUAL(refused, expected);
@@ -142,9 +145,12 @@ static void a_service_leaves_the_short_way(void)
 	set_limit(false);
 	head = &rig.plane.board->policy[rig.plane.board->active.generation];
 	head->services = WEIR_SERVICE_TCP;
-	CU_ASSERT_EQUAL(weir_policy_plain(head, &rig.plane.board->limits[
-				rig.plane.board->active.generation * WEIR_LIMITS_MAX],
-				WEIR_HOOK_XDP), 1);
+	CU_ASSERT_EQUAL(
+		weir_policy_plain(head,
+				  &rig.plane.board->limits[rig.plane.board->active.generation *
+							   WEIR_LIMITS_MAX],
+				  WEIR_HOOK_XDP),
+		1);
 	rig_close(&rig);
 }
 

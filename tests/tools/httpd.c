@@ -148,7 +148,8 @@ static void call_close(struct call *call)
 
 static void open_all(void)
 {
-	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)server.port) };
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6,
+				   .sin6_port = htons((uint16_t)server.port) };
 	struct rlimit files = { CALLS_MAX + 64, CALLS_MAX + 64 };
 	struct epoll_event event = { .events = EPOLLIN };
 	struct call *calls = calloc(CALLS_MAX, sizeof(*calls));

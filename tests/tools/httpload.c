@@ -23,7 +23,8 @@
 static const char usage[] =
 	"usage: httpload --to ADDR --port N --from ADDR,... --rate N --seconds S [--timeout S]\n"
 	"                [--at S:N]... [--settled S]\n"
-	"rate: requests a second, and from --at's second on. timeout: 1 s. settled: the last line's\n"
+	"rate: requests a second, and from --at's second on. timeout: 1 s. settled: the last "
+	"line's\n"
 	"percentiles are of what is answered from that second on. A line of JSON every second, by\n"
 	"when a request ended, and a last one, \"final\":true, of all.\n";
 
@@ -40,8 +41,9 @@ struct call {
 };
 
 struct counts {
-	uint64_t sent, ok, timeouts, closed, refused; /* closed: without an answer, or not with 200 */
-	struct latency latency;			      /* of those that are ok */
+	uint64_t sent, ok, timeouts, closed,
+		refused;	/* closed: without an answer, or not with 200 */
+	struct latency latency; /* of those that are ok */
 };
 
 static struct {
