@@ -310,8 +310,8 @@ verdict_breaker() {
   promise "while it fails the fraction dropped rises, to $most% (bar 90%)" "most >= 90"
   promise "probes go on: in seconds $late to $healed $reach requests reach it, $bare without weir" \
     "$silent == 0 && reach > 0 && reach * 3 < bare"
-  promise "after it healed, at most 10% are dropped from second $open on (bar: the window, \
-$window s), none from second $closed on (bar: one and a half)" \
+  promise "after it healed, at most 10% are dropped from second $open on, none from $closed on \
+(bars, to a second: the window of $window, one and a half)" \
     "open <= window + 1 && closed <= window * 3 / 2 + 1"
 }
 
