@@ -131,8 +131,8 @@ judge() {
     END {
       tick = ns[int((NR + 1) / 2)]
       recounts = int((NR + 5) / 60)
-      printf "%d services, %d connections from %d addresses, %d seconds, %d recounts\n",
-        services, connections, sources, NR, recounts
+      printf "%d services, %d connections from %d addresses, %d seconds, %d recount%s\n",
+        services, connections, sources, NR, recounts, recounts == 1 ? "" : "s"
       printf "controller %.2f ms a second; ticks %.2f of them", all / NR / 1e6, tick / 1e6
       printf recounts ? ", a recount %.0f ms\n" : "\n", (all - tick * NR) / (recounts * 1e6 + 1)
       percent = all / NR / 1e7
