@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kill-at: SIGKILL for a process at the N-th system call by which it would change something.
+ * kill-at: SIGKILL for a process at the N-th system call by which it would change something, or
+ * (--fail) an error for that call.
  *
- *	kill-at N [--until TEXT] -- COMMAND...		starts COMMAND and follows it
- *	kill-at N --pid PID [--to-end] -- COMMAND...	follows PID while COMMAND runs
+ *	kill-at N [--fail ERRNO] [--until TEXT] -- COMMAND...	starts COMMAND and follows it
+ *	kill-at N [--fail ERRNO] --pid PID [--to-end] -- COMMAND...
+ *								follows PID while COMMAND runs
  *
  * The call is not made: 1 .. N-1 were, so N = 1, 2, ... until nothing is killed any more is a
  * fault between any two steps. What counts as a change: files made, renamed and removed, bytes
  * written to anything but stdout and stderr, maps and links of BPF, pins, programs attached,
- * requests to netlink that are no questions, sockets bound, mounts.
+ * requests to netlink that are no questions, sockets bound, mounts; with --fail also maps made,
+ * programs loaded and pins opened, which a killed process leaves nothing of.
  *
  * With --until the process is let go, alive, when it writes TEXT to stdout or stderr, and waited
  * for; with --pid when COMMAND has ended, with --to-end not before PID has. A process that
  * kill-at started dies with kill-at.
  *
  * One line of JSON on stdout for each of: "started" (the process's id), "free" (it was let go),
- * and at the end "killed" or "ended". COMMAND's own output goes to stderr.
- * Exit codes: 0 it was killed; 1 it was not; 2 the system refuses; 64 usage.
+ * and at the end "killed" or "ended"; "failed" says whether a call was made to, "exit" how the
+ * process ended that kill-at started. COMMAND's own output goes to stderr.
+ * Exit codes: 0 it was killed, or the call failed; 1 neither; 2 the system refuses; 64 usage.
  */
 #include "tool.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/netlink.h>
@@ -28,13 +31,14 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TEXT_MAX 4096
 
-static const char usage[] = "usage: kill-at N [--until TEXT] -- COMMAND...\n"
-			    "       kill-at N --pid PID [--to-end] -- COMMAND...\n";
+static const char usage[] = "usage: kill-at N [--fail ERRNO] [--until TEXT] -- COMMAND...\n"
+			    "       kill-at N [--fail ERRNO] --pid PID [--to-end] -- COMMAND...\n";
 
 static struct {
 	uint64_t at, seen;
@@ -43,6 +47,9 @@ static struct {
 	pid_t command; /* who runs beside it, 0: nobody (any more) */
 	int command_status;
 	bool attached, to_end, killed, freed;
+	int error; /* for the call, instead of a kill; 0: a kill */
+	bool failing, failed;
+	int exit;
 	char call[64];
 } run;
 
@@ -77,6 +84,16 @@ static const char *const bpf_changing[] = {
 	[BPF_LINK_UPDATE] = "link update",
 	[BPF_LINK_DETACH] = "link detach",
 };
+
+/* Refused for want of memory or descriptors. */
+static const char *const bpf_failing[] = {
+	[BPF_MAP_CREATE] = "map create",
+	[BPF_PROG_LOAD] = "program load",
+	[BPF_OBJ_GET] = "pin open",
+	[BPF_BTF_LOAD] = "types load",
+};
+
+#define NAME_AT(names, i) ((i) < sizeof(names) / sizeof((names)[0]) ? (names)[i] : NULL)
 
 /* ---- the process's memory ---- */
 
@@ -119,14 +136,19 @@ static bool is_netlink(uint64_t address)
 	return peek(address, &family, sizeof(family)) && family == AF_NETLINK;
 }
 
+static const char *bpf_change_of(uint64_t command)
+{
+	const char *name = NAME_AT(bpf_changing, command);
+
+	return name || !run.error ? name : NAME_AT(bpf_failing, command);
+}
+
 /* The name of what the call would change, or NULL. */
 static const char *change_of(uint64_t number, const uint64_t *args)
 {
 	switch (number) {
 	case SYS_bpf:
-		return args[0] < sizeof(bpf_changing) / sizeof(bpf_changing[0])
-			       ? bpf_changing[args[0]]
-			       : NULL;
+		return bpf_change_of(args[0]);
 	case SYS_openat:
 		return args[2] & O_CREAT ? "create" : NULL;
 	case SYS_write:
@@ -151,8 +173,9 @@ static const char *change_of(uint64_t number, const uint64_t *args)
 static void say(const char *what)
 {
 	printf("{\"event\":\"%s\",\"pid\":%d,\"changes\":%" PRIu64
-	       ",\"call\":\"%s\",\"command_exit\":%d}\n",
-	       what, run.pid, run.seen, run.call, run.command_status);
+	       ",\"call\":\"%s\",\"failed\":%s,\"exit\":%d,\"command_exit\":%d}\n",
+	       what, run.pid, run.seen, run.call, run.failed ? "true" : "false", run.exit,
+	       run.command_status);
 	fflush(stdout);
 }
 
@@ -173,6 +196,39 @@ static void let_go(void)
 	say("free");
 }
 
+#ifdef __x86_64__
+/* No call has this number, so none is made. */
+static void skip_call(void)
+{
+	struct user_regs_struct registers;
+
+	ptrace(PTRACE_GETREGS, run.pid, 0, &registers);
+	registers.orig_rax = (unsigned long long)-1;
+	ptrace(PTRACE_SETREGS, run.pid, 0, &registers);
+	run.failing = true;
+}
+
+static void give_error(void)
+{
+	struct user_regs_struct registers;
+
+	ptrace(PTRACE_GETREGS, run.pid, 0, &registers);
+	registers.rax = (unsigned long long)-run.error;
+	ptrace(PTRACE_SETREGS, run.pid, 0, &registers);
+	run.failing = false;
+	run.failed = true;
+}
+#else
+static void skip_call(void)
+{
+	die(TOOL_SYSTEM, "--fail knows the registers of x86-64 only");
+}
+
+static void give_error(void)
+{
+}
+#endif
+
 /* The process is stopped where it enters a call. Whether it may go on, still followed. */
 static bool on_entry(const struct __ptrace_syscall_info *info)
 {
@@ -185,9 +241,13 @@ static bool on_entry(const struct __ptrace_syscall_info *info)
 	}
 	if (!change)
 		return true;
-	if (++run.seen < run.at)
+	if (++run.seen != run.at)
 		return true;
 	snprintf(run.call, sizeof(run.call), "%s", change);
+	if (run.error) {
+		skip_call();
+		return true;
+	}
 	run.killed = true;
 	kill(run.pid, SIGKILL);
 	return false;
@@ -201,8 +261,10 @@ static void on_stop(int status)
 
 	if (signal == (SIGTRAP | 0x80)) {
 		signal = 0;
-		if (ptrace(PTRACE_GET_SYSCALL_INFO, run.pid, sizeof(info), &info) > 0 &&
-		    info.op == PTRACE_SYSCALL_INFO_ENTRY && !on_entry(&info))
+		if (run.failing)
+			give_error();
+		else if (ptrace(PTRACE_GET_SYSCALL_INFO, run.pid, sizeof(info), &info) > 0 &&
+			 info.op == PTRACE_SYSCALL_INFO_ENTRY && !on_entry(&info))
 			return;
 	} else if (signal == SIGTRAP || status >> 16) {
 		signal = 0;
@@ -236,6 +298,7 @@ static void follow(void)
 			on_stop(status);
 		} else if (pid == run.pid) {
 			gone = true;
+			run.exit = exit_of(status);
 		} else if (pid == run.command) {
 			run.command = 0;
 			run.command_status = exit_of(status);
@@ -302,6 +365,8 @@ static char **parse_arguments(int argc, char **argv)
 			run.to_end = true;
 		} else if (i + 1 < argc && strcmp(argv[i], "--until") == 0) {
 			run.until = argv[++i];
+		} else if (i + 1 < argc && strcmp(argv[i], "--fail") == 0) {
+			run.error = (int)tool_number("--fail", argv[++i], 1, 4095);
 		} else if (i + 1 < argc && strcmp(argv[i], "--pid") == 0) {
 			run.pid = (pid_t)tool_number("--pid", argv[++i], 1, INT32_MAX);
 			run.attached = true;
@@ -326,5 +391,5 @@ int main(int argc, char **argv)
 	follow();
 	if (!run.freed)
 		say(run.killed ? "killed" : "ended");
-	return !run.killed;
+	return !run.killed && !run.failed;
 }
