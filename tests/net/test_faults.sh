@@ -3,118 +3,19 @@
 # kill -9 at every step: of start, reload, set, freeze, lists, stop and detach, at each call by
 # which the controller would change something (tests/tools/kill-at.c). After each the flood is
 # limited as before, the next start goes on from there, and `stop --detach` leaves nothing.
-#
-# A sample of the steps, from a phase drawn anew each time; WEIR_FAULT_ALL=1 takes every step,
-# WEIR_FAULT_SEED=N the same ones again.
+# (Which steps are taken: faults.sh.)
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317,SC2119
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=weir.sh
 . "$(dirname "$0")/weir.sh"
-
-rate=1000
-burst=400
-RANDOM=${WEIR_FAULT_SEED:=$RANDOM}
-kept_maps=() # ids of maps that every program or link of ours holds on to
-faults=0
-
-# write_policy even|odd: per-ip is the same in both; the rest differs in everything a reload can
-# change (programs at TC, a limit's own maps, prefixes, lists).
-write_policy() {
-  write_config ${rate}pps $burst
-  cat >>"$CONFIG" <<END
-  - {name: conns, match: {proto: tcp, to_port: 8080}, key: source, gate: {limit: 50}}
-  - {name: other, match: {proto: udp, to_port: 53}, key: none, bucket: {rate: 9kpps}}
-services:
-  - {name: web, match: {proto: tcp, to_port: 8080}, breaker: {}}
-END
-  case $1 in
-    even)
-      sed -i '/^services:/i\
-  - {name: out, match: {hook: tc-egress}, key: none, bucket: {rate: 1gbit, burst: 10mbyte}}\
-lists: {deny: [198.51.100.0/24]}' "$CONFIG"
-      ;;
-    odd)
-      sed -i '/^services:/i\
-  - {name: slow, match: {from: [203.0.113.0/24]}, key: source, sliding: {quota: 9, window: 1s}}\
-lists: {deny: [198.51.100.0/25, "2001:db8::/32"]}' "$CONFIG"
-      ;;
-  esac
-}
-
-# --- the state of things --------------------------------------------------------------------
-
-note_maps() {
-  local pin
-
-  for pin in "$WEIR_PINS"{,-new}/{weir_board,weir_sockets,weir_services}; do
-    [ ! -e "$pin" ] || kept_maps+=("$(bpftool -j map show pinned "$pin" | jq .id)")
-  done
-}
-
-# A program or link of ours that is left holds a map, whatever it hangs on.
-maps_are_gone() {
-  local id
-
-  for id in "${kept_maps[@]}"; do
-    ! bpftool map show id "$id" >/dev/null 2>&1 || return 1
-  done
-}
-
-leftovers() {
-  [ "$(xdp_id)" = 0 ] || echo "an XDP program;"
-  in_ns s tc qdisc show dev "$LAB_IF_S" | grep clsact
-  in_ns s tc filter show dev "$LAB_IF_S" egress
-  compgen -G "$LAB_DIR/bpf/weir*"
-  compgen -G "$WEIR_SOCKET*"
-  compgen -G "$LAB_DIR/overrides.json?*"
-  wait_for 5 maps_are_gone || echo "maps, held by a program or a link"
-  kept_maps=()
-}
-
-# Instant, admitted and refused, from whoever answers.
-look() {
-  json '"\(.time_ns) \(.limits[0].admitted) \(.limits[0].refused)"' show per-ip
-}
-
-refuses_more_than() {
-  local refused
-
-  read -r _ _ refused < <(look)
-  [ "${refused:-0}" -gt "$1" ]
-}
-
-# limits_since "NS ADMITTED REFUSED": no more than the rate passed since, and refusals go on.
-limits_since() {
-  local a b
-
-  read -ra a <<<"$1"
-  wait_for 5 refuses_more_than "${a[2]}" || return 1
-  read -ra b < <(look)
-  awk -v r=$rate -v t=$((b[0] - a[0])) -v n=$((b[1] - a[1])) 'BEGIN {
-    exit !(n <= 1.02 * r * (t / 1e9 + 0.05) + 10) }'
-}
-
-# --- faults ---------------------------------------------------------------------------------
-
-# Of the tool's report: killed, free, ended, and the call before which it was.
-report() {
-  jq -rs ".[-1].$1" "$LAB_DIR/fault.out"
-}
+# shellcheck source-path=SCRIPTDIR source=faults.sh
+. "$(dirname "$0")/faults.sh"
 
 # start_and_kill N: true if the start was killed; else the controller runs, as `fault`.
 start_and_kill() {
-  spawn fault s "$LAB_TOOLS/kill-at" "$1" --until ready: -- \
-    "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
-  wait_for 30 start_is_decided
+  begin_at "$1"
   [ "$(report event)" = killed ] && await fault
-}
-
-start_is_decided() {
-  local event
-
-  event=$(report event)
-  [ "$event" = free ] || ! kill -0 "${LAB_PID[fault]}" 2>/dev/null
 }
 
 # ask_and_kill N [--to-end] WEIR-ARGUMENTS...: true if the controller was killed over it.
@@ -134,36 +35,6 @@ ask_and_kill() {
 forget_weir() {
   wait "${LAB_PID[weir]}" 2>/dev/null
   unset "LAB_PID[weir]"
-}
-
-# every NAME STEP CASE...: CASE with N = phase, phase + STEP, ... until it is not killed any more.
-every() {
-  local name=$1 step=$2 n
-
-  shift 2
-  [ -z "${WEIR_FAULT_ALL:-}" ] || step=1
-  for ((n = 1 + RANDOM % step; n < 1000; n += step)); do
-    at="$name, killed at $n"
-    "$@" "$n" || break
-    faults=$((faults + 1))
-  done
-  [ "$n" -gt 1 ] || [ "$step" -gt 1 ] || fail "$name" "no step was killed"
-  echo "# $name: over with fewer than $n steps"
-}
-
-# verdict COMMAND...: of the fault at hand; the call is known from the report.
-verdict() {
-  at="$at ($(report call))"
-  check "$at" "$@"
-}
-
-detach() {
-  local code=0
-
-  timeout 30 nsenter --net="/run/netns/$LAB_NS_S" "$WEIR" stop --detach >/dev/null \
-    2>"$LAB_DIR/detach.err" || code=$?
-  [ "$code" = 0 ] || grep -q "nothing to detach" "$LAB_DIR/detach.err" ||
-    fail "$at: stop --detach" "exit $code: $(cat "$LAB_DIR/detach.err")"
 }
 
 # A start after the fault, or (every other time) none; then off with it, and nothing is left.

@@ -467,7 +467,7 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 /* No board is pinned: what a killed start or end has left, if anything. */
 static int detach_remains(const char *pins, int code, struct weir_error *err)
 {
-	int removed = weir_pins_remove_new(pins, err);
+	int removed = weir_pins_remove_remains(pins, err);
 
 	if (removed)
 		return removed > 0 ? 0 : removed;
@@ -498,8 +498,14 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	code = weir_xdp_detach_all(id, err);
 	weir_programs_forget();
 	weir_tc_remove_all(pins, id);
-	if (!code)
+	if (!code) {
 		code = weir_pins_remove(pins);
+		if (code)
+			weir_error_set(err, code,
+				       "the limits are off, but the pins in %s can't be removed: "
+				       "%s: `weir stop --detach` again, when they can",
+				       pins, strerror(-code));
+	}
 	close(lock);
 	return code;
 }

@@ -90,7 +90,8 @@ int weir_pins_look(const char *pins, struct weir_error *err)
 		return 0;
 	return weir_error_set(err, -EEXIST,
 			      "pins folder '%s' holds things that are not weir's: choose another "
-			      "folder, or empty it",
+			      "folder, or empty it (`weir stop --detach` takes away what is left "
+			      "of an old weir)",
 			      pins);
 }
 
@@ -162,6 +163,19 @@ static bool is_ours(const char *name)
 	return !strncmp(name, "weir_", 5);
 }
 
+static bool holds_ours(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (folder && (entry = readdir(folder)))
+		found |= is_ours(entry->d_name);
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
 void weir_pins_empty(const char *folder)
 {
 	DIR *entries = opendir(folder);
@@ -192,18 +206,17 @@ int weir_pins_remove(const char *pins)
 		return -errno;
 	code = weir_pins_clear(folder);
 	/* Somebody's own things are in it: they stay where they were put. */
-	if (code)
+	if (code && !holds_ours(folder))
 		rename(folder, pins);
 	return code;
 }
 
-int weir_pins_remove_new(const char *pins, struct weir_error *err)
+/* 1: it held something of ours, which is gone; 0: there is none. */
+static int remove_remains(const char *folder, struct weir_error *err)
 {
-	char folder[PATH_SIZE];
 	int lock, code;
 
-	weir_pins_new_path(pins, folder, sizeof(folder));
-	if (access(folder, F_OK))
+	if (!holds_ours(folder) && !is_empty_folder(folder))
 		return 0;
 	lock = weir_pins_lock(folder, err);
 	if (lock < 0)
@@ -211,4 +224,15 @@ int weir_pins_remove_new(const char *pins, struct weir_error *err)
 	code = weir_pins_clear(folder);
 	close(lock);
 	return code ? weir_error_set(err, code, "can't remove %s: %s", folder, strerror(-code)) : 1;
+}
+
+int weir_pins_remove_remains(const char *pins, struct weir_error *err)
+{
+	char folder[PATH_SIZE];
+	int fresh, old;
+
+	weir_pins_new_path(pins, folder, sizeof(folder));
+	fresh = remove_remains(folder, err);
+	old = fresh < 0 ? fresh : remove_remains(pins, err);
+	return old ? old : fresh;
 }

@@ -44,7 +44,7 @@ int weir_pins_clear(const char *folder);
 int weir_pins_remove(const char *pins);
 
 /*
- * Takes away what a killed start or end left in PINS-new. 1: there was something; 0: nothing;
- * -EBUSY: another controller is at it.
+ * Where no board is pinned: takes away what a killed or failed start or end left in PINS-new and
+ * in `pins`. 1: there was something; 0: nothing; -EBUSY: another controller is at it.
  */
-int weir_pins_remove_new(const char *pins, struct weir_error *err);
+int weir_pins_remove_remains(const char *pins, struct weir_error *err);
