@@ -84,8 +84,8 @@ static int report(const char *name, const char *release, const struct bpf_prog_i
 	unsigned int most = budget_of(name);
 	bool within = !budget.path || info->verified_insns <= most;
 
-	printf("%s %s on %s: %u instructions walked, %u bytes of machine code", within ? "ok" : "FAIL",
-	       name, release, info->verified_insns, info->jited_prog_len);
+	printf("%s %s on %s: %u instructions walked, %u bytes of machine code",
+	       within ? "ok" : "FAIL", name, release, info->verified_insns, info->jited_prog_len);
 	if (!within && !most)
 		printf(": %s has no line for it\n", budget.path);
 	else if (!within)

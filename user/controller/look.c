@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What is attached to an interface, and whose it is. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "controller/attach.h"
+#include "controller/programs.h"
+
+#define MAPS_MAX 64
+
+uint32_t weir_map_id(int fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
+}
+
+bool weir_program_uses(uint32_t program_id, uint32_t map_id)
+{
+	uint32_t ids[MAPS_MAX];
+	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
+	uint32_t size = sizeof(info);
+	int fd = weir_program_open(program_id);
+	bool uses = false;
+
+	if (fd < 0)
+		return false;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &size)) {
+		for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
+			uses |= ids[i] == map_id;
+	}
+	close(fd);
+	return uses;
+}
+
+static void describe(struct weir_xdp_found *found)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = weir_program_open(found->id);
+
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size)) {
+		snprintf(found->name, sizeof(found->name), "%s", info.name);
+		for (int i = 0; i < 8; i++)
+			snprintf(found->tag + 2 * i, 3, "%02x", info.tag[i]);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/*
+ * Ours among the programs that a dispatcher calls: its id, 0 for none. Each hangs on it by a link.
+ * libxdp could tell too, but 1.3 loses two descriptors with every answer, and we ask every second.
+ */
+static uint32_t ours_inside(uint32_t board_id, uint32_t dispatcher_id)
+{
+	uint32_t link_id = 0, ours = 0;
+
+	while (!ours && !bpf_link_get_next_id(link_id, &link_id)) {
+		struct bpf_link_info info = { 0 };
+		uint32_t size = sizeof(info);
+		int fd = bpf_link_get_fd_by_id(link_id);
+
+		if (fd < 0)
+			continue;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &size) &&
+		    info.type == BPF_LINK_TYPE_TRACING &&
+		    info.tracing.target_obj_id == dispatcher_id &&
+		    weir_program_uses(info.prog_id, board_id))
+			ours = info.prog_id;
+		close(fd);
+	}
+	return ours;
+}
+
+int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	int code = bpf_xdp_query((int)ifindex, 0, &query);
+
+	*found = (struct weir_xdp_found){ .holder = WEIR_HELD_BY_NOBODY };
+	if (code)
+		return code;
+	if (query.attach_mode == XDP_ATTACHED_NONE)
+		return 0;
+	found->id = query.drv_prog_id	? query.drv_prog_id
+		    : query.skb_prog_id ? query.skb_prog_id
+					: query.prog_id;
+	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC
+							    : WEIR_ATTACHED_NATIVE;
+	if (weir_program_uses(found->id, board_id)) {
+		found->holder = WEIR_HELD_BY_US;
+		return 0;
+	}
+	found->holder = WEIR_HELD_BY_FOREIGN;
+	describe(found);
+	if (!strcmp(found->name, "xdp_dispatcher")) {
+		uint32_t ours = ours_inside(board_id, found->id);
+
+		found->dispatcher = true;
+		found->holder = ours ? WEIR_HELD_BY_US : WEIR_HELD_BY_OTHERS;
+		found->id = ours ? ours : found->id;
+	}
+	return 0;
+}
