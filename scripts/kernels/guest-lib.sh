@@ -19,13 +19,29 @@ start_here() {
 
 # end_here NAME: everything of weir goes, and no program of it stays in the kernel.
 end_here() {
+  local ids
+
+  ids=$(own_programs)
+  expect_between "$1: programs of weir in the kernel" "$(wc -w <<<"$ids")" 1 10
   weir stop --detach >/dev/null || fail "$1: stop --detach" "exit $?"
   await weir
-  check "$1: no program of weir is in the kernel" wait_for 60 no_program_of_weir
+  # shellcheck disable=SC2086 # one id a word
+  check "$1: none after stop --detach" wait_for 60 are_gone $ids
 }
 
-no_program_of_weir() {
-  ! bpftool prog show | grep -q 'name weir_'
+# Ids of the programs that use this weir's board.
+own_programs() {
+  local board
+
+  board=$(bpftool -j map show pinned "$WEIR_PINS/weir_board" | jq .id)
+  bpftool -j prog show |
+    jq -r --argjson board "$board" '.[] | select(.map_ids // [] | index($board)) | .id'
+}
+
+are_gone() {
+  local id
+
+  for id; do ! bpftool prog show id "$id" >/dev/null 2>&1 || return 1; done
 }
 
 expect_nothing_left() {

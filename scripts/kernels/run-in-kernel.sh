@@ -140,10 +140,15 @@ qemu=(qemu-system-x86_64 -accel "$accel" -cpu max -m "${MEM:-1G}" -smp "${SMP:-2
 began=$(date +%s.%N)
 status=0
 timeout --foreground -k 5 "$limit" "${qemu[@]}" </dev/null 2>"$work/qemu.err" |
-  awk -v mark="$mark" -v to="$work/result" '
-  (at = index($0, mark)) { printf "%s", substr($0, 1, at - 1)
-    print substr($0, at + length(mark) + 1) > to; next }
-  { print; fflush() }' || status=$?
+  while IFS= read -r line; do
+    case $line in
+      *"$mark"*)
+        printf '%s' "${line%%"$mark"*}"
+        echo "${line#*"$mark "}" >"$work/result"
+        ;;
+      *) printf '%s\n' "$line" ;;
+    esac
+  done || status=$?
 took=$(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
 
 if [ -s "$work/result" ]; then

@@ -5,8 +5,9 @@
 # it everything, with weir as clang-19 builds it verifier and traffic. Shows what each verifier
 # walked for each program. The last line is `N passed, N failed`.
 #
-#   test.sh [VERSION...]            such as 6.1 6.12 newest; 5.10 must be refused. Default: these
-#   test.sh --groups G,... [VERSION...]   only these groups of guest.sh, built by clang alone
+#   test.sh [VERSION...]   such as 6.1, or newest; 5.10 is to be refused; here: this machine's own,
+#                          for what isn't tested elsewhere. Default: here 5.10 6.1 6.12 newest
+#   test.sh --groups G,... [VERSION...]    only these groups of guest.sh, built by clang alone
 #
 # WEIR_KERNELS  where kernels are kept (build/kernels)
 # TIMEOUT       seconds for one kernel (3600; with --groups 900)
@@ -47,11 +48,13 @@ make_payload() {
 }
 
 build() {
-  local b=build/clang-19
+  local b=build/clang-19 tests
 
   scripts/deps.sh || exit 2
   scripts/deps.sh qemu-system-x86 busybox-static kmod file xz-utils zstd xdp-tools || exit 2
-  make -s -j2 all || exit 2
+  tests=$(find tests/kernel -name 'test_*.c' | sed 's|\.c$||; s|^|build/|')
+  # shellcheck disable=SC2086 # one target a word
+  make -s -j2 build/weir build/tests/{flood,sink,client,verify} $tests || exit 2
   [ "$both_compilers" = 1 ] || return 0
   scripts/deps.sh clang-19 || exit 2
   make -s -j2 CLANG=clang-19 B=$b $b/weir || exit 2
@@ -66,9 +69,33 @@ command_for() {
   echo "${both}bash clang/scripts/kernels/guest.sh $groups"
 }
 
-# test_kernel VERSION: adds up what each guest.sh of it counted.
+# add_up LOG COUNTS: what each of so many guest.sh counted.
+add_up() {
+  local passed failed counts=0
+
+  while read -r passed _ failed _; do
+    counts=$((counts + 1))
+    total_passed=$((total_passed + passed))
+    total_failed=$((total_failed + failed))
+  done < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$1")
+  [ "$counts" = "$2" ]
+}
+
+# Both compilers' weir on this kernel. The kernel tests are scripts/test.sh's.
+test_here() {
+  local log=build/log/kernel-here.log tree
+
+  for tree in "$payload"/clang*; do
+    bash "$tree/scripts/kernels/guest.sh" verifier traffic sockets 2>&1 | tee "$log"
+    add_up "$log" 1 && continue
+    echo "FAIL this kernel: no count"
+    total_failed=$((total_failed + 1))
+  done
+}
+
+# test_kernel VERSION: in a guest.
 test_kernel() {
-  local tree log=build/log/kernel-$1.log passed failed counts=0 code=0 command
+  local tree log=build/log/kernel-$1.log code=0 command
 
   if ! tree=$(scripts/kernels/get-kernel.sh "$1" "$kernels"); then
     echo "FAIL kernel $1: can't be fetched"
@@ -80,12 +107,7 @@ test_kernel() {
   TOOLS=$programs MODULES=$modules FILES=$(dirname "$(dpkg -L libxdp1 | grep dispatcher.o)") \
     APPEND=mitigations=off TIMEOUT=$seconds CONSOLE_LOG=build/log/kernel-$1-console.log \
     scripts/kernels/run-in-kernel.sh "$tree" "$payload" "$command" 2>&1 | tee "$log" || code=$?
-  while read -r passed _ failed _; do
-    counts=$((counts + 1))
-    total_passed=$((total_passed + passed))
-    total_failed=$((total_failed + failed))
-  done < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log")
-  if [ "$counts" != "$(grep -o guest.sh <<<"$command" | wc -l)" ]; then
+  if ! add_up "$log" "$(grep -o guest.sh <<<"$command" | wc -l)"; then
     echo "FAIL kernel $1: exit $code without a count"
     total_failed=$((total_failed + 1))
   fi
@@ -101,11 +123,13 @@ main() {
     seconds=${TIMEOUT:-900}
     shift 2
   fi
-  [ $# != 0 ] || set -- 5.10 6.1 6.12 newest
+  [ $# != 0 ] || set -- here 5.10 6.1 6.12 newest
   build
   mkdir -p build/log
   make_payload
-  for version in "$@"; do test_kernel "$version"; done
+  for version in "$@"; do
+    if [ "$version" = here ]; then test_here; else test_kernel "$version"; fi
+  done
   echo "$total_passed passed, $total_failed failed"
   [ "$total_failed" = 0 ] && [ "$total_passed" != 0 ]
 }
