@@ -49,7 +49,7 @@ static unsigned int still_there(const struct own_maps *maps, unsigned int wanted
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	unsigned int there = 0;
 
-	for (int i = 0; i < 30000; i++) {
+	for (int i = 0; i < 2000; i++) {
 		there = 0;
 		for (unsigned int j = 0; j < maps->count; j++) {
 			int fd = bpf_map_get_fd_by_id(maps->ids[j]);
