@@ -57,7 +57,8 @@ filters() {
   in_ns s tc filter show dev "$LAB_IF_S" "$1"
 }
 
-# flow SIDE OPTIONS [INTERFACE TO-MAC]: frames out of that side's interface.
+# flow SIDE OPTIONS [INTERFACE TO-MAC]: frames out of that side's interface; no more than 200, for
+# which the other's ring has room should its CPU stand still.
 flow() {
   local side=$1 to=s dev=${3:-$LAB_IF_C}
 
@@ -71,11 +72,16 @@ count() {
   json ".limits[0].$2" show "$1"
 }
 
+has_counted() {
+  [ "$(count "$1" 'admitted + .limits[0].refused')" -ge "$2" ] 2>/dev/null
+}
+
 # expect_count NAME LIMIT ADMITTED SENT: all were counted, and so many passed; one more a minute.
 # On the way out the tool may try again what was refused.
 expect_count() {
   local admitted
 
+  wait_for 20 has_counted "$2" "$4"
   admitted=$(count "$2" admitted)
   expect_between "$1: as many pass as the limit grants" "$admitted" "$3" $(($3 + 4))
   expect_between "$1: the rest is refused" "$(count "$2" refused)" $(($4 - ${admitted/null/0})) \
