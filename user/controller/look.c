@@ -53,29 +53,43 @@ static void describe(struct weir_xdp_found *found)
 		close(fd);
 }
 
+/* The program that a link hangs on another one, 0 if that isn't `target_id`. */
+static uint32_t hung_on(uint32_t link_id, uint32_t target_id)
+{
+	struct bpf_link_info info = { 0 };
+	uint32_t size = sizeof(info), id = 0;
+	int fd = bpf_link_get_fd_by_id(link_id);
+
+	if (fd < 0)
+		return 0;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == BPF_LINK_TYPE_TRACING &&
+	    info.tracing.target_obj_id == target_id)
+		id = info.prog_id;
+	close(fd);
+	return id;
+}
+
 /*
- * Ours among the programs that a dispatcher calls: its id, 0 for none. Each hangs on it by a link.
+ * Who is in a dispatcher, by the links of the programs that it calls; one without any is none.
  * libxdp could tell too, but 1.3 loses two descriptors with every answer, and we ask every second.
  */
-static uint32_t ours_inside(uint32_t board_id, uint32_t dispatcher_id)
+static void look_inside(uint32_t board_id, struct weir_xdp_found *found)
 {
-	uint32_t link_id = 0, ours = 0;
+	uint32_t link_id = 0, dispatcher_id = found->id;
 
-	while (!ours && !bpf_link_get_next_id(link_id, &link_id)) {
-		struct bpf_link_info info = { 0 };
-		uint32_t size = sizeof(info);
-		int fd = bpf_link_get_fd_by_id(link_id);
+	while (!bpf_link_get_next_id(link_id, &link_id)) {
+		uint32_t id = hung_on(link_id, dispatcher_id);
 
-		if (fd < 0)
+		if (!id)
 			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &size) &&
-		    info.type == BPF_LINK_TYPE_TRACING &&
-		    info.tracing.target_obj_id == dispatcher_id &&
-		    weir_program_uses(info.prog_id, board_id))
-			ours = info.prog_id;
-		close(fd);
+		found->dispatcher = true;
+		if (weir_program_uses(id, board_id)) {
+			found->holder = WEIR_HELD_BY_US;
+			found->id = id;
+			return;
+		}
+		found->holder = WEIR_HELD_BY_OTHERS;
 	}
-	return ours;
 }
 
 int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found)
@@ -99,12 +113,7 @@ int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *fo
 	}
 	found->holder = WEIR_HELD_BY_FOREIGN;
 	describe(found);
-	if (!strcmp(found->name, "xdp_dispatcher")) {
-		uint32_t ours = ours_inside(board_id, found->id);
-
-		found->dispatcher = true;
-		found->holder = ours ? WEIR_HELD_BY_US : WEIR_HELD_BY_OTHERS;
-		found->id = ours ? ours : found->id;
-	}
+	if (!strcmp(found->name, "xdp_dispatcher"))
+		look_inside(board_id, found);
 	return 0;
 }
