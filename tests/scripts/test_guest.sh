@@ -16,7 +16,8 @@ if ! "$kernels/get-kernel.sh" 6.1 "${WEIR_KERNELS:-$LAB_ROOT/build/kernels}"; th
   skip "weir on 6.1" "the archive gave no kernel 6.1"
   finish
 fi
-closing=$(TIMEOUT=540 "$kernels/test.sh" --groups verifier,traffic 6.1 | tee /dev/stderr | tail -n 1)
+closing=$(TIMEOUT=540 "$kernels/test.sh" --groups verifier,traffic 6.1 |
+  tee /dev/stderr | tail -n 1)
 if [[ $closing =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
   LAB_PASSED=$((LAB_PASSED + BASH_REMATCH[1]))
   LAB_FAILED=$((LAB_FAILED + BASH_REMATCH[2]))
