@@ -220,10 +220,30 @@ test_without_dispatcher_file() {
   unset LIBXDP_OBJECT_PATH
 }
 
+# The kernel lets no program that may change packets into the dispatcher of libxdp 1.3.
+test_kept_out() {
+  expect_exit "beside xdp-filter the start says why it can't" 2 \
+    "weir can't join them here: Extension program changes packet data" \
+    in_ns s timeout 100 "$WEIR" run -c "$CONFIG"
+  expect_equal "xdp-filter denies" "$(denied 100)" 0
+  or_give_up in_ns s xdp-filter unload "$LAB_IF_S"
+  expect_nothing_left "kept out"
+  start_here "weir alone"
+  expect_equal "it stands alone" "$(is_shared) $(xdp_mode)" "false xdp"
+  ask 1 200
+  expect_count "and limits" per-ip 50 200
+  end_here "alone"
+  expect_nothing_left "alone"
+}
+
 group_dispatcher() {
   write_device_config "$LAB_IF_S"
   load_filter
-  test_second_in_dispatcher
-  test_first_in_dispatcher
+  if at_least 6 12; then
+    test_kept_out
+  else
+    test_second_in_dispatcher
+    test_first_in_dispatcher
+  fi
   test_without_dispatcher_file
 }

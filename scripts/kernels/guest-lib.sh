@@ -5,6 +5,14 @@
 # No token comes back while a test runs.
 slow="rate: 1/min"
 
+# at_least MAJOR MINOR: this kernel.
+at_least() {
+  local major minor
+
+  IFS=.- read -r major minor _ < <(uname -r)
+  [ "$major" -gt "$1" ] || { [ "$major" = "$1" ] && [ "$minor" -ge "$2" ]; }
+}
+
 # start_here NAME: weir by $CONFIG, ready or a failure.
 start_here() {
   spawn weir s "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"

@@ -41,10 +41,9 @@ test_xdp() {
 
 # A TCX link at each hook from 6.6 on, before that a clsact filter.
 test_tc() {
-  local links=0 minor
+  local links=0
 
-  minor=$(uname -r | cut -d. -f2)
-  [ "$(uname -r | cut -d. -f1)" = 6 ] && [ "$minor" -lt 6 ] || links=2
+  ! at_least 6 6 || links=2
   expect_equal "TCX links" "$(find "$WEIR_PINS" -name 'weir_tcx_*' | wc -l)" "$links"
   expect_equal "clsact filters" "$({ filters ingress; filters egress; } | grep -c weir_)" \
     $((2 - links))

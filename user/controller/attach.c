@@ -107,7 +107,13 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	/* What failed may be half loaded: the next try gets a fresh one. */
 	if (code)
 		close_chained(xdp);
-	if (code == -ENOENT) { /* libxdp's own object file is not installed */
+	/*
+	 * -ENOENT: libxdp's own object file is not installed. Refused: from some version on the
+	 * kernel wants a program that may change packets, as ours that answers with a RST, in no
+	 * dispatcher that says it doesn't.
+	 */
+	if (code == -ENOENT || (code && weir_kernel_refused())) {
+		snprintf(xdp->why_alone, sizeof(xdp->why_alone), "%s", weir_kernel_words());
 		xdp->no_dispatcher = true;
 		return attach_new(xdp, ifindex, mode);
 	}
@@ -165,6 +171,17 @@ static int foreign(const struct weir_interface_status *status, const struct weir
 			      "take it off, or load it by libxdp's dispatcher, then it is shared",
 			      status->name, found->id, *found->name ? found->name : "(none)",
 			      found->tag, found->id);
+}
+
+/* Others share the interface, but weir can't be among them here. */
+static int kept_out(const struct weir_xdp *xdp, const struct weir_interface_status *status,
+		    const struct weir_xdp_found *found, struct weir_error *err)
+{
+	return weir_error_set(err, -EBUSY,
+			      "interface %s: other programs share it by libxdp's dispatcher, id %u, "
+			      "and weir can't join them here: %s; weir leaves them alone: take them "
+			      "off first",
+			      status->name, found->id, xdp->why_alone);
 }
 
 int weir_interface_mtu(const char *name)
@@ -324,6 +341,8 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 		break;
 	default:
 		code = attach_fresh(xdp, status, err);
+		if (code && found.holder == WEIR_HELD_BY_OTHERS && *xdp->why_alone)
+			code = kept_out(xdp, status, &found, err);
 	}
 	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found)) {
 		status->dispatcher = found.dispatcher;
