@@ -178,9 +178,9 @@ static int kept_out(const struct weir_xdp *xdp, const struct weir_interface_stat
 		    const struct weir_xdp_found *found, struct weir_error *err)
 {
 	return weir_error_set(err, -EBUSY,
-			      "interface %s: other programs share it by libxdp's dispatcher, id %u, "
-			      "and weir can't join them here: %s; weir leaves them alone: take them "
-			      "off first",
+			      "interface %s: other programs share it by libxdp's dispatcher, id "
+			      "%u, and weir can't join them here: %s; weir leaves them alone: "
+			      "take them off first",
 			      status->name, found->id, xdp->why_alone);
 }
 
