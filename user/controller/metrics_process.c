@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <dirent.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "controller/metrics_private.h"
+#include "controller/metrics_text.h"
+
+static void print_one(FILE *out, const char *name, const char *type, const char *help, double value)
+{
+	weir_metric_begin(out, name, type, help);
+	weir_metric_value(out, name, NULL, value);
+}
+
+static double cpu_seconds(void)
+{
+	struct rusage used;
+
+	if (getrusage(RUSAGE_SELF, &used))
+		return 0;
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+/* The second field of statm, in pages. */
+static double resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long size, resident = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%lu %lu", &size, &resident) != 2)
+		resident = 0;
+	fclose(file);
+	return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	double count = 0;
+
+	if (!folder)
+		return 0;
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	/* But for ".", ".." and the folder's own. */
+	return count - 3;
+}
+
+void weir_metrics_print_process(uint64_t started_ns, FILE *out)
+{
+	print_one(out, "process_cpu_seconds_total", "counter",
+		  "CPU time of the controller, user and system", cpu_seconds());
+	print_one(out, "process_resident_memory_bytes", "gauge",
+		  "Resident memory of the controller; the kernel's maps are not in it, but where "
+		  "it has looked at them", resident_bytes());
+	print_one(out, "process_open_fds", "gauge", "Open file descriptors of the controller",
+		  open_descriptors());
+	print_one(out, "process_start_time_seconds", "gauge",
+		  "When the controller started, since 1970", (double)started_ns / 1e9);
+}
