@@ -28,6 +28,3 @@ struct weir_metrics {
 
 /* All of it; what can't be read is left out. Errors are those of `out`. */
 void weir_metrics_print(const struct weir_metrics *metrics, FILE *out);
-
-/* services_metrics.c: the services' part; NULL: the names alone. */
-void weir_services_metrics(const struct weir_services *services, FILE *out);

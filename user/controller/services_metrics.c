@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "controller/metrics.h"
 #include "controller/metrics_text.h"
 #include "controller/services_private.h"
 
