@@ -16,7 +16,7 @@
 
 #define SWEEP_MS 100
 #define SECOND_NS 1000000000ULL
-#define CROWDED_NS (SECOND_NS / 2) /* while others wait to be let in: so long may one idle */
+#define CROWDED_NS (WEIR_HTTP_CROWDED_MS * 1000000ULL)
 #define INPUT_MAX (4 * WEIR_HTTP_HEADERS_MAX)
 
 /*
@@ -97,20 +97,16 @@ static void let_go(struct weir_http *http, struct connection *connection)
 
 static uint64_t patience_ns(const struct weir_http *http, const struct connection *connection)
 {
-	if (!connection->answered)
-		return (http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX)
-			       ? CROWDED_NS
-			       : WEIR_HTTP_ASK_SECONDS * SECOND_NS;
 	if (evbuffer_get_length(bufferevent_get_output(connection->events)))
 		return WEIR_HTTP_TAKE_SECONDS * SECOND_NS;
-	return http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX
-		       ? CROWDED_NS
-		       : WEIR_HTTP_KEEP_SECONDS * SECOND_NS;
+	if (http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX)
+		return CROWDED_NS;
+	return (connection->answered ? WEIR_HTTP_KEEP_SECONDS : WEIR_HTTP_ASK_SECONDS) * SECOND_NS;
 }
 
 static void sweep(struct weir_http *http)
 {
-	uint64_t now_ns = weir_monotonic_ns();
+	uint64_t now_ns = http->options.now_ns();
 
 	for (size_t i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++) {
 		struct connection *connection = &http->connections[i];
@@ -164,7 +160,7 @@ static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 		return NULL;
 	while (free_one->events)
 		free_one++;
-	*free_one = (struct connection){ .events = events, .since_ns = weir_monotonic_ns() };
+	*free_one = (struct connection){ .events = events, .since_ns = http->options.now_ns() };
 	bufferevent_incref(events);
 	bufferevent_setwatermark(events, EV_READ, 0, INPUT_MAX);
 	/* The listener is at rest while all are taken, so there always was a free one. */
@@ -284,7 +280,7 @@ static void on_request(struct evhttp_request *request, void *arg)
 
 	http->counts.requests++;
 	if (connection) {
-		connection->since_ns = weir_monotonic_ns();
+		connection->since_ns = http->options.now_ns();
 		connection->answered = true;
 	}
 	answer(http, request);
@@ -318,7 +314,7 @@ static bool make_server(struct weir_http *http, int fd)
 	evhttp_set_bevcb(http->server, on_accepted, http);
 	evhttp_set_gencb(http->server, on_request, http);
 	evhttp_set_max_headers_size(http->server, WEIR_HTTP_HEADERS_MAX);
-	evhttp_set_max_body_size(http->server, 0);
+	evhttp_set_max_body_size(http->server, WEIR_HTTP_BODY_MAX);
 	/* Every method comes to on_request, which says what there is instead. */
 	evhttp_set_allowed_methods(http->server, UINT16_MAX);
 	/* Deadlines are the sweep's; this is longer than any of them. */
@@ -338,6 +334,8 @@ int weir_http_start(struct weir_http **http, struct event_base *base,
 	if (made) {
 		made->options = *options;
 		made->base = base;
+		if (!options->now_ns)
+			made->options.now_ns = weir_monotonic_ns;
 	} else {
 		close(fd);
 	}

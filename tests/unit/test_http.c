@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The HTTP server against clients of every kind, on a clock that the test moves. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "controller/http.h"
+#include "harness.h"
+
+#define SECOND 1000000000ULL
+#define BIG 4000000
+
+static struct event_base *base;
+static struct weir_http *http;
+static struct weir_page *small, *big;
+static struct weir_texts names;
+static uint64_t now_ns;
+static uint16_t port;
+
+static uint64_t clock_ns(void)
+{
+	return now_ns;
+}
+
+static struct weir_page *page(void *context, const char *path, int *rc)
+{
+	(void)context;
+	*rc = !strcmp(path, "/poor") ? -ENOMEM : -ENOENT;
+	if (!strcmp(path, "/"))
+		return weir_page_get(small);
+	return !strcmp(path, "/big") ? weir_page_get(big) : NULL;
+}
+
+static const struct weir_texts *hosts(void *context)
+{
+	(void)context;
+	return &names;
+}
+
+static int listen_on(const char *address, struct weir_http **made, struct weir_error *err)
+{
+	const struct weir_http_options options = {
+		.listen = address, .hosts = hosts, .page = page, .now_ns = clock_ns
+	};
+
+	return weir_http_start(made, base, &options, err);
+}
+
+/* On the first free port from one that depends on the process. */
+static void setup(void)
+{
+	struct weir_error err;
+	char address[32];
+	int rc = -EADDRINUSE;
+
+	alarm(120);
+	signal(SIGPIPE, SIG_IGN);
+	base = event_base_new();
+	small = weir_page_new("text/plain", "hello\n", 6, false);
+	big = weir_page_new("text/plain", calloc(1, BIG), BIG, true);
+	now_ns = 1000 * SECOND;
+	port = (uint16_t)(20000 + getpid() % 10000);
+	for (int tries = 0; rc == -EADDRINUSE && tries < 100; tries++) {
+		snprintf(address, sizeof(address), "127.0.0.1:%u", ++port);
+		rc = listen_on(address, &http, &err);
+	}
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+}
+
+static void pump(int rounds)
+{
+	for (int i = 0; i < rounds; i++) {
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		poll(NULL, 0, 1);
+	}
+}
+
+/* Longer than the server takes to look at its connections, under load too. */
+static void sweep(void)
+{
+	pump(300);
+}
+
+static void teardown(void)
+{
+	weir_http_stop(http);
+	for (int i = 0; i < 5; i++)
+		event_base_loop(base, EVLOOP_NONBLOCK);
+	CU_ASSERT_EQUAL(small->users, 1);
+	CU_ASSERT_EQUAL(big->users, 1);
+	weir_page_put(small);
+	weir_page_put(big);
+	event_base_free(base);
+}
+
+static int join(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	int rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
+
+	CU_ASSERT_FATAL(fd >= 0 && (!rc || errno == EINPROGRESS));
+	return fd;
+}
+
+static ssize_t say(int fd, const char *text)
+{
+	ssize_t sent = send(fd, text, strlen(text), MSG_NOSIGNAL);
+
+	pump(2);
+	return sent;
+}
+
+/* What comes until silence, as text; "" if nothing does. *ended: the server closed. */
+static const char *hear(int fd, bool *ended)
+{
+	static char text[65536];
+	size_t used = 0;
+
+	*ended = false;
+	for (int idle = 0; idle < 60 && used < sizeof(text) - 1;) {
+		ssize_t got = recv(fd, text + used, sizeof(text) - 1 - used, 0);
+
+		if (got > 0) {
+			used += (size_t)got;
+			idle = 0;
+			continue;
+		}
+		if (!got || errno != EAGAIN) {
+			*ended = true;
+			break;
+		}
+		pump(2);
+		idle++;
+	}
+	text[used] = '\0';
+	return text;
+}
+
+static bool answers(int fd, const char *request, const char *status)
+{
+	bool ended;
+
+	say(fd, request);
+	return !strncmp(hear(fd, &ended), status, strlen(status));
+}
+
+static bool is_cut(int fd)
+{
+	bool ended;
+
+	hear(fd, &ended);
+	return ended;
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+#define OK "HTTP/1.1 200 OK\r\n"
+
+/* ---- who is meant ---- */
+
+static void hosts_that_are_ours(void)
+{
+	static const struct {
+		const char *host;
+		bool ours;
+	} cases[] = {
+		{ "127.0.0.1", true },
+		{ "127.0.0.1:9477", true },
+		{ "192.0.2.7:9477", true },
+		{ "[::1]", true },
+		{ "[2001:db8::1]:9477", true },
+		{ "localhost", true },
+		{ "LocalHost:9477", true },
+		{ "weir.example", true },
+		{ "WEIR.example:80", true },
+		{ "evil.example", false },
+		{ "weir.example.evil.example", false },
+		{ "127.0.0.1.evil.example", false },
+		{ "localhost.evil.example", false },
+		{ "127.0.0.1@evil.example", false },
+		{ "127.0.0.1:80@evil.example", false },
+		{ "evil.example:127.0.0.1", false },
+		{ "::1", false },
+		{ "[::1", false },
+		{ "[::1]x", false },
+		{ "[localhost]", false },
+		{ "127.1", false },
+		{ "2130706433", false },
+		{ " 127.0.0.1", false },
+		{ "", false },
+		{ ":80", false },
+		{ NULL, false },
+	};
+	char *items[] = { "weir.example" };
+	const struct weir_texts own = { .items = items, .count = 1 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (weir_http_host_is_ours(cases[i].host, &own) != cases[i].ours)
+			printf("  host '%s'\n", cases[i].host ? cases[i].host : "(none)");
+		CU_ASSERT_EQUAL(weir_http_host_is_ours(cases[i].host, &own), cases[i].ours);
+	}
+	CU_ASSERT_FALSE(weir_http_host_is_ours("weir.example", &(struct weir_texts){ 0 }));
+}
+
+static void loopback_addresses(void)
+{
+	CU_ASSERT_TRUE(weir_http_is_loopback("127.0.0.1:9477"));
+	CU_ASSERT_TRUE(weir_http_is_loopback("127.9.9.9:1"));
+	CU_ASSERT_TRUE(weir_http_is_loopback("[::1]:9477"));
+	CU_ASSERT_FALSE(weir_http_is_loopback("0.0.0.0:9477"));
+	CU_ASSERT_FALSE(weir_http_is_loopback("[::]:9477"));
+	CU_ASSERT_FALSE(weir_http_is_loopback("192.0.2.1:9477"));
+	CU_ASSERT_FALSE(weir_http_is_loopback("off"));
+}
+
+static void taken_and_strange_addresses_are_refused_in_words(void)
+{
+	struct weir_http *second = NULL;
+	struct weir_error err = { 0 };
+	char address[32];
+
+	setup();
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	CU_ASSERT_EQUAL(listen_on(address, &second, &err), -EADDRINUSE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, address));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program has this port"));
+	CU_ASSERT_EQUAL(listen_on("192.0.2.77:9477", &second, &err), -EADDRNOTAVAIL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "192.0.2.77:9477"));
+	CU_ASSERT_EQUAL(listen_on("nowhere", &second, &err), -EINVAL);
+	CU_ASSERT_PTR_NULL(second);
+	teardown();
+}
+
+/* ---- requests ---- */
+
+static void pages_and_refusals(void)
+{
+	static const struct {
+		const char *request, *status, *has;
+	} cases[] = {
+		{ GET("/"), OK, "\r\n\r\nhello\n" },
+		{ GET("/?a=b"), OK, "\r\n\r\nhello\n" },
+		{ "GET http://127.0.0.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", OK, "hello" },
+		{ GET("/"), OK, "\r\nContent-Security-Policy: default-src 'none';" },
+		{ GET("/"), OK, "\r\nX-Content-Type-Options: nosniff\r\n" },
+		{ GET("/nothing"), "HTTP/1.1 404 ", "there are /, /metrics" },
+		{ GET("//"), "HTTP/1.1 404 ", "" },
+		{ GET("/../"), "HTTP/1.1 404 ", "" },
+		{ GET("/%2e%2e/etc/passwd"), "HTTP/1.1 404 ", "" },
+		{ GET("/poor"), "HTTP/1.1 503 ", "out of memory" },
+		{ "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
+		  "HTTP/1.1 405 ", "\r\nAllow: GET, HEAD\r\n" },
+		{ "DELETE / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "HTTP/1.1 405 ", "Allow" },
+		{ "OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "HTTP/1.1 405 ", "Allow" },
+		{ "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 403 ",
+		  "metrics.hosts" },
+		{ "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 403 ", "" },
+		{ "GET http://127.0.0.1/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		  "HTTP/1.1 403 ", "" },
+		{ "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000000\r\n\r\n",
+		  "HTTP/1.1 413 ", "" },
+		{ "GET\r\n\r\n", "HTTP/1.1 400 ", "" },
+		{ "\r\n\r\n\r\n", "HTTP/1.1 400 ", "" },
+	};
+	bool ended;
+
+	setup();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int fd = join();
+		const char *got;
+
+		say(fd, cases[i].request);
+		got = hear(fd, &ended);
+		if (strncmp(got, cases[i].status, strlen(cases[i].status)) ||
+		    !strstr(got, cases[i].has))
+			printf("  %s-> %s\n", cases[i].request, got);
+		CU_ASSERT_EQUAL(strncmp(got, cases[i].status, strlen(cases[i].status)), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(got, cases[i].has));
+		close(fd);
+	}
+	teardown();
+}
+
+static void head_has_the_headers_and_no_body(void)
+{
+	int fd;
+	bool ended;
+	const char *got;
+
+	setup();
+	fd = join();
+	say(fd, "HEAD /big HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+	got = hear(fd, &ended);
+	CU_ASSERT_EQUAL(strncmp(got, OK, strlen(OK)), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(got, "\r\nContent-Length: 4000000\r\n"));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(got, "\r\n\r\n"));
+	CU_ASSERT_STRING_EQUAL(strstr(got, "\r\n\r\n"), "\r\n\r\n");
+	say(fd, "HEAD /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+	CU_ASSERT_PTR_NULL(strstr(hear(fd, &ended), "there are"));
+	CU_ASSERT_TRUE(answers(fd, GET("/"), OK));
+	close(fd);
+	teardown();
+}
+
+static void pipelined_requests_are_answered_in_order(void)
+{
+	char requests[50 * sizeof(GET("/nothing"))] = "";
+	unsigned int found = 0, missing = 0;
+	const char *got;
+	bool ended;
+	int fd;
+
+	setup();
+	for (int i = 0; i < 25; i++)
+		strcat(strcat(requests, GET("/")), GET("/nothing"));
+	fd = join();
+	say(fd, requests);
+	got = hear(fd, &ended);
+	for (const char *at = got; (at = strstr(at, "HTTP/1.1 ")); at++) {
+		/* One of each in turn. */
+		CU_ASSERT_EQUAL(strncmp(at, OK, strlen(OK)) != 0, (found + missing) % 2);
+		found += !strncmp(at, OK, strlen(OK));
+		missing += !strncmp(at, "HTTP/1.1 404", 12);
+	}
+	CU_ASSERT_EQUAL(found, 25);
+	CU_ASSERT_EQUAL(missing, 25);
+	CU_ASSERT_EQUAL(weir_http_counts(http).requests, 50);
+	CU_ASSERT_EQUAL(weir_http_counts(http).refused, 25);
+	close(fd);
+	teardown();
+}
+
+static void huge_headers_are_refused(void)
+{
+	char filler[1025];
+	size_t sent = 0;
+	int fd;
+
+	setup();
+	memset(filler, 'x', 1024);
+	filler[1024] = '\0';
+	fd = join();
+	say(fd, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ");
+	while (sent < 1000000 && say(fd, filler) > 0)
+		sent += 1024;
+	/* It is told so, or cut off in the middle of a line. */
+	CU_ASSERT_TRUE(sent < 1000000 || is_cut(fd));
+	close(fd);
+	fd = join();
+	CU_ASSERT_TRUE(answers(fd, GET("/"), OK));
+	close(fd);
+	teardown();
+}
+
+/* ---- clients that don't do their part ---- */
+
+static void slow_asker_is_cut_off_however_he_trickles(void)
+{
+	int slow, kept;
+
+	setup();
+	slow = join();
+	kept = join();
+	CU_ASSERT_TRUE(answers(kept, GET("/"), OK));
+	say(slow, "GET / HTTP/1.1\r\n");
+	for (int i = 0; i < 4; i++) {
+		now_ns += SECOND;
+		CU_ASSERT_EQUAL(say(slow, "X: y\r\n"), 6);
+	}
+	sweep();
+	CU_ASSERT_EQUAL(weir_http_counts(http).cut_off, 0);
+	now_ns += 2 * SECOND;
+	sweep();
+	CU_ASSERT_TRUE(is_cut(slow));
+	CU_ASSERT_EQUAL(weir_http_counts(http).cut_off, 1);
+	/* One that has been answered may rest, but not for ever. */
+	CU_ASSERT_TRUE(answers(kept, GET("/"), OK));
+	now_ns += (WEIR_HTTP_KEEP_SECONDS - 1) * SECOND;
+	sweep();
+	CU_ASSERT_TRUE(answers(kept, GET("/"), OK));
+	now_ns += (WEIR_HTTP_KEEP_SECONDS + 1) * SECOND;
+	sweep();
+	CU_ASSERT_TRUE(is_cut(kept));
+	sweep();
+	CU_ASSERT_EQUAL(weir_http_counts(http).connections, 0);
+	close(slow);
+	close(kept);
+	teardown();
+}
+
+static void slow_readers_share_one_page_and_are_cut_off(void)
+{
+	int fds[50];
+
+	setup();
+	for (size_t i = 0; i < 50; i++) {
+		fds[i] = join();
+		say(fds[i], GET("/big"));
+	}
+	CU_ASSERT_EQUAL(weir_http_counts(http).requests, 50);
+	CU_ASSERT_EQUAL(weir_http_counts(http).connections, 50);
+	/* 200 MB are due, 4 are held. */
+	CU_ASSERT_TRUE(big->users >= 40 && big->users <= 51);
+	now_ns += (WEIR_HTTP_TAKE_SECONDS + 1) * SECOND;
+	sweep();
+	sweep();
+	CU_ASSERT_EQUAL(weir_http_counts(http).connections, 0);
+	CU_ASSERT_EQUAL(weir_http_counts(http).cut_off, 50);
+	CU_ASSERT_EQUAL(big->users, 1);
+	for (size_t i = 0; i < 50; i++)
+		close(fds[i]);
+	teardown();
+}
+
+static void clients_that_leave_are_forgotten(void)
+{
+	int fd;
+
+	setup();
+	for (int i = 0; i < 300; i++) {
+		fd = join();
+		say(fd, i % 3 ? GET("/big") : "GET / HT");
+		close(fd);
+	}
+	sweep();
+	CU_ASSERT_EQUAL(weir_http_counts(http).connections, 0);
+	CU_ASSERT_EQUAL(big->users, 1);
+	fd = join();
+	CU_ASSERT_TRUE(answers(fd, GET("/"), OK));
+	close(fd);
+	teardown();
+}
+
+static void a_thousand_connections_keep_nobody_out(void)
+{
+	const struct rlimit more = { 4096, 4096 };
+	static int fds[1000];
+	bool answered = false;
+	int fd;
+
+	setrlimit(RLIMIT_NOFILE, &more);
+	setup();
+	for (size_t i = 0; i < 1000; i++)
+		fds[i] = join();
+	pump(20);
+	CU_ASSERT_EQUAL(weir_http_counts(http).connections, WEIR_HTTP_CONNECTIONS_MAX);
+	fd = join();
+	send(fd, GET("/"), strlen(GET("/")), MSG_NOSIGNAL);
+	/* Those that idle make room, a hundred at a time; the kernel tries SYNs again by itself. */
+	for (int i = 0; i < 200 && !answered; i++) {
+		char text[16];
+
+		now_ns += 2 * WEIR_HTTP_CROWDED_MS * 1000000ULL;
+		pump(100);
+		CU_ASSERT_TRUE(weir_http_counts(http).connections <= WEIR_HTTP_CONNECTIONS_MAX);
+		if (recv(fd, text, sizeof(text), 0) > 0)
+			answered = !strncmp(text, OK, 15);
+		else if (errno == ENOTCONN)
+			send(fd, GET("/"), strlen(GET("/")), MSG_NOSIGNAL);
+	}
+	CU_ASSERT_TRUE(answered);
+	CU_ASSERT_TRUE(weir_http_counts(http).cut_off >= WEIR_HTTP_CONNECTIONS_MAX);
+	close(fd);
+	for (size_t i = 0; i < 1000; i++)
+		close(fds[i]);
+	teardown();
+}
+
+/* Somebody at work is not in the way of those who wait. */
+static void crowds_don_t_cut_off_who_is_taking_his_answer(void)
+{
+	int fds[WEIR_HTTP_CONNECTIONS_MAX], reader;
+
+	setup();
+	reader = join();
+	say(reader, GET("/big"));
+	for (size_t i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++)
+		fds[i] = join();
+	pump(20);
+	now_ns += 2 * WEIR_HTTP_CROWDED_MS * 1000000ULL;
+	sweep();
+	CU_ASSERT_EQUAL(weir_http_counts(http).cut_off, WEIR_HTTP_CONNECTIONS_MAX - 1);
+	CU_ASSERT_TRUE(big->users == 2);
+	for (size_t i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++)
+		close(fds[i]);
+	close(reader);
+	teardown();
+}
+
+static void the_end_comes_at_any_time(void)
+{
+	int fds[20];
+
+	setup();
+	for (size_t i = 0; i < 20; i++) {
+		fds[i] = join();
+		say(fds[i], i % 2 ? GET("/big") : "GET /");
+	}
+	teardown();
+	for (size_t i = 0; i < 20; i++)
+		close(fds[i]);
+}
+
+WEIR_TESTS("http", TEST(hosts_that_are_ours), TEST(loopback_addresses),
+	   TEST(taken_and_strange_addresses_are_refused_in_words), TEST(pages_and_refusals),
+	   TEST(head_has_the_headers_and_no_body), TEST(pipelined_requests_are_answered_in_order),
+	   TEST(huge_headers_are_refused), TEST(slow_asker_is_cut_off_however_he_trickles),
+	   TEST(slow_readers_share_one_page_and_are_cut_off),
+	   TEST(clients_that_leave_are_forgotten), TEST(a_thousand_connections_keep_nobody_out),
+	   TEST(crowds_don_t_cut_off_who_is_taking_his_answer), TEST(the_end_comes_at_any_time))
