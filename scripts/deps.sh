@@ -16,9 +16,7 @@ packages=(
   libyaml-dev libjansson-dev libevent-dev libncurses-dev
   # tests: CUnit, libFuzzer's runtime, the lab's tools, checks of scripts
   libcunit1-dev libclang-rt-14-dev
-  iproute2 ethtool iperf3 jq mawk procps util-linux shellcheck curl
-  # tests of metrics and the dashboard
-  prometheus chromium
+  iproute2 ethtool iperf3 jq mawk procps util-linux shellcheck
 )
 
 is_installed() {

@@ -5,7 +5,8 @@
 
 const EVERY_MS = 1000;
 const EVENTS_EVERY = 2;          // of these
-const SAMPLES = 300;
+const SAMPLES = 300;             // that are kept: five minutes
+const SAMPLES_WIDE = 60;         // the chart is never of fewer
 const MOVES_SHOWN = 20;
 const TIMELINE_MS = 15 * 60 * 1000;
 const PASSED = ["limits", "unmatched", "allowed", "exempt", "not_ip", "malformed"];
@@ -118,8 +119,9 @@ function totals(report) {
 }
 
 function line(kind, most) {
-	const step = 600 / (SAMPLES - 1);
-	const first = SAMPLES - samples.length;
+	const wide = Math.max(SAMPLES_WIDE, samples.length);
+	const step = 600 / (wide - 1);
+	const first = wide - samples.length;
 	const points = samples.map((sample, i) =>
 		`${((first + i) * step).toFixed(1)},${(175 - 170 * sample[kind] / most).toFixed(1)}`);
 
@@ -150,7 +152,7 @@ function showTraffic(report) {
 	redraw(find("chart"), [line("passed", most), line("refused", most)]);
 	find("passed-now").textContent = count(newest.passed);
 	find("refused-now").textContent = count(newest.refused);
-	find("chart-from").textContent = "5 min ago";
+	find("chart-from").textContent = `${Math.max(SAMPLES_WIDE, samples.length)} s ago`;
 	find("chart-most").textContent = `highest ${count(most)}/s`;
 	find("chart-words").textContent =
 		`now ${count(newest.passed)} passed and ${count(newest.refused)} refused a second`;
@@ -184,8 +186,9 @@ function showFacts(report) {
 
 function showLimits(report) {
 	fill("limits-table", report.limits.map((limit) => [
-		limit.name, limit.setting, limit.key, limit.mode,
-		number(limit.admitted_per_sec), number(limit.refused_per_sec, limit.refused_per_sec > 0),
+		limit.name, number(limit.admitted_per_sec),
+		number(limit.refused_per_sec, limit.refused_per_sec > 0),
+		limit.setting, limit.key, limit.mode,
 		number(limit.admitted), number(limit.refused), number(limit.would_refuse),
 		number(limit.untracked),
 	]), "no limits: the configuration has none");
@@ -204,8 +207,8 @@ function showInterfaces(report) {
 
 function showKeys(top) {
 	fill("keys-table", top.keys.map((key) => [
-		key.key, key.limit, number(key.admitted_per_sec),
-		number(key.refused_per_sec, key.refused_per_sec > 0),
+		key.key, number(key.admitted_per_sec),
+		number(key.refused_per_sec, key.refused_per_sec > 0), key.limit,
 	]), top.span_ns ? "nobody sends" : "looking: about two seconds");
 }
 
