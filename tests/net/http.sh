@@ -4,12 +4,13 @@
 
 METRICS=http://127.0.0.1:9477
 
-# write_everything: a configuration that has every kind of limit and of loop.
+# write_everything [INTERFACE]: a configuration that has every kind of limit and of loop, and
+# perhaps one interface more.
 write_everything() {
   cat >"$CONFIG" <<END
 version: 1
-ledger: {keys: ${1:-65536}}
-interfaces: [{name: $LAB_IF_S, mode: auto}]
+ledger: {keys: 65536}
+interfaces: [{name: $LAB_IF_S, mode: auto}${1:+, $1}]
 lists: {deny: [192.0.2.0/24, "2001:db8::/32"]}
 limits:
   - {name: per-ip, key: source, bucket: {rate: 1000pps, burst: 1000}}

@@ -22,6 +22,7 @@ browse() {
     2>"$LAB_DIR/browser.err" || code=$?
   mapfile -t seen <"$LAB_DIR/browser.out"
   [ "$code" = 0 ] || fail "the browser" "exit $code: $(grep '^browser:' "$LAB_DIR/browser.err")"
+  [ "${#seen[@]}" != 0 ] || seen=("")
 }
 
 no_problems() {
@@ -39,11 +40,12 @@ cells() {
 
 # of INDEX FILTER: what jq finds in a line that was seen; figures without their commas.
 of() {
-  jq -r "$2" <<<"${seen[$1]}" | tr -d ,
+  jq -r "$2" <<<"${seen[$1]:-null}" | tr -d ,
 }
 
 test_content() {
-  browse --wait "$FILLED" --screenshot "$LAB_ROOT/build/dashboard-wide.png" "$METRICS/" \
+  browse --wait "$FILLED && /attempt failures/.test(document.querySelector('#moves-table').textContent)" \
+    --screenshot "$LAB_ROOT/build/dashboard-wide.png" "$METRICS/" \
     "$(cells limits-table per-ip)" "$(cells limits-table udp-rate)" \
     "$(cells services-table app)" "$(cells keys-table 10.78.0.1)" \
     "[...document.querySelectorAll('#moves-table tbody tr')].map((r) => r.innerText)" \
@@ -84,7 +86,7 @@ test_hostile_text() {
     "const evil = \"$evil\", hook = Object.fromEntries(['limits', 'unmatched', 'allowed', 'denied',
        'exempt', 'not_ip', 'malformed', 'refused'].map((p) => [p, $zero]));
      const move = { service: evil, loop: evil, from: 1, to: 2, signal: evil, figures: evil };
-     clearTimeout(0); paused = true;
+     paused = true;
      showLimits({ limits: [{ name: evil, setting: evil, key: evil, mode: evil }] });
      showServices({ services: [{ name: evil, median_ns: null, p99_ns: null, breaker: null,
        shedder: null, governor: { control: evil, unit: evil, mode: evil, offer: 1 } }] });
@@ -208,11 +210,11 @@ test_controller_comes_back() {
 need curl
 need chromium
 weir_lab 4
-write_everything
-or_give_up ip -n "$LAB_NS_S" link add name "$HOSTILE" type dummy
+write_everything "{name: '$HOSTILE'}"
+or_give_up ip -n "$LAB_NS_S" link add name "$HOSTILE" type veth peer name wpeer
 or_give_up ip -n "$LAB_NS_S" link set "$HOSTILE" up
-sed -i "s/^interfaces:.*/interfaces: [{name: $LAB_IF_S}, {name: '$HOSTILE'}]/" "$CONFIG"
 start_weir
+grep -q ^ready: "$LAB_DIR/weir.err" || finish
 start_flood flood 300 "to=$LAB_SERVER4,from=10.78.0.1,rate=5000"
 for _ in 1 2 3; do weir report app fail >/dev/null; done
 test_content
