@@ -151,19 +151,21 @@ static void plan_sweep(struct weir_http *http)
 static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 {
 	struct weir_http *http = arg;
-	struct connection *free_one = http->connections;
+	struct connection *free_one = http->connections, *end = free_one + WEIR_HTTP_CONNECTIONS_MAX;
 	struct bufferevent *events = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 
 	plan_sweep(http);
 	/* Without memory the server tries by itself, and fails. */
 	if (!events)
 		return NULL;
-	while (free_one->events)
+	while (free_one < end && free_one->events)
 		free_one++;
+	/* The listener rests while all are taken. Should it not, the server is on its own. */
+	if (free_one == end)
+		return events;
 	*free_one = (struct connection){ .events = events, .since_ns = http->options.now_ns() };
 	bufferevent_incref(events);
 	bufferevent_setwatermark(events, EV_READ, 0, INPUT_MAX);
-	/* The listener is at rest while all are taken, so there always was a free one. */
 	if (++http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX)
 		evconnlistener_disable(http->listener);
 	return events;
