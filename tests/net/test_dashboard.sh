@@ -44,7 +44,7 @@ of() {
 }
 
 test_content() {
-  browse --wait "$FILLED && /attempt failures/.test(document.querySelector('#moves-table').textContent)" \
+  browse --wait "$FILLED && /attempt failures/.test(find('moves-table').textContent)" \
     --screenshot "$LAB_ROOT/build/dashboard-wide.png" "$METRICS/" \
     "$(cells limits-table per-ip)" "$(cells limits-table udp-rate)" \
     "$(cells services-table app)" "$(cells keys-table 10.78.0.1)" \

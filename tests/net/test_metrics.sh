@@ -65,8 +65,8 @@ test_what_it_says() {
     "$(metric 'weir_limit_refused_packets_total{limit="per-ip"}')" "$refused"
   expect_equal "so is what passed" "$(metric 'weir_limit_admitted_packets_total{limit="per-ip"}')" \
     "$(total admitted)"
-  expect_equal "and by interface" \
-    "$(metric "weir_interface_packets_total{interface=\"$LAB_IF_S\",hook=\"xdp\",path=\"refused\"}")" \
+  expect_equal "and by interface" "$(metric \
+    "weir_interface_packets_total{interface=\"$LAB_IF_S\",hook=\"xdp\",path=\"refused\"}")" \
     "$(json '.interfaces[0].traffic.xdp.refused.packets' show)"
   expect_equal "lists" "$(metric 'weir_list_prefixes{list="deny",family="ipv6"}')" 1
   expect_equal "a service" "$(metric 'weir_service_failed_total{service="app"}')" 1
@@ -109,7 +109,8 @@ END
   expect_equal "and has what weir has" \
     "$(query 'weir_limit_refused_packets_total{limit="per-ip"}')" "$(total refused)"
   expect_equal "every rule was evaluated without an error" "$(in_ns s curl -s \
-    http://127.0.0.1:9490/api/v1/rules | jq '[.data.groups[].rules[] | .health == "ok"] | all')" true
+    http://127.0.0.1:9490/api/v1/rules |
+    jq '[.data.groups[].rules[] | .health == "ok"] | all')" true
   # Two scrapes after a refused reload the counter has moved.
   cp "$CONFIG" "$LAB_DIR/good.yaml"
   echo "limits: nonsense" >>"$CONFIG"
@@ -148,8 +149,8 @@ milliseconds() {
   echo $((($(date +%s%N) - start) / 1000000))
 }
 
-# test_crowd MANNER COUNT [PATH]: of the server are asked meanwhile: the limit, the control socket, a
-# scrape. Alone they take 10 ms; the bounds are for a machine that does much else.
+# test_crowd MANNER COUNT [PATH]: meanwhile the limit, the control socket and a scrape are looked
+# at. Alone weir show takes 10 ms; the bounds are for a machine that does much else.
 test_crowd() {
   local before refused worst=0 took
 
@@ -195,13 +196,14 @@ log_has() {
 test_listener_follows_the_file() {
   echo 'metrics: {listen: "[::1]:9478"}' >>"$CONFIG"
   check "reload to another address" weir reload
-  METRICS=http://[::1]:9478
+  METRICS="http://[::1]:9478"
   expect_equal "it is there" "$(status /metrics)" 200
   METRICS=http://127.0.0.1:9477
   expect_equal "and no longer here" "$(status /metrics)" 000
   sed -i 's/^metrics:.*/metrics: {listen: nowhere}/' "$CONFIG"
-  expect_exit "a bad address refuses the reload" 1 "'nowhere' is not an address and port" weir reload
-  METRICS=http://[::1]:9478
+  expect_exit "a bad address refuses the reload" 1 "'nowhere' is not an address and port" \
+    weir reload
+  METRICS="http://[::1]:9478"
   expect_equal "which leaves it where it was" "$(status /metrics)" 200
   sed -i 's/^metrics:.*/metrics: {listen: off}/' "$CONFIG"
   check "off" weir reload
@@ -257,7 +259,7 @@ test_taken_port() {
 need curl
 need prometheus
 weir_lab 4
-write_everything
+write_everything ""
 start_weir
 test_what_it_says
 test_packaging

@@ -132,9 +132,12 @@ static enum manner manner_of(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "to", required_argument, NULL, 't' },	     { "port", required_argument, NULL, 'p' },
-		{ "count", required_argument, NULL, 'c' },   { "path", required_argument, NULL, 'u' },
-		{ "seconds", required_argument, NULL, 's' }, { "manner", required_argument, NULL, 'm' },
+		{ "to", required_argument, NULL, 't' },
+		{ "port", required_argument, NULL, 'p' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "manner", required_argument, NULL, 'm' },
+		{ "path", required_argument, NULL, 'u' },
 		{ 0 },
 	};
 	const struct rlimit files = { COUNT_MAX + 100, COUNT_MAX + 100 };

@@ -151,7 +151,8 @@ static void plan_sweep(struct weir_http *http)
 static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 {
 	struct weir_http *http = arg;
-	struct connection *free_one = http->connections, *end = free_one + WEIR_HTTP_CONNECTIONS_MAX;
+	struct connection *free_one = http->connections;
+	struct connection *end = free_one + WEIR_HTTP_CONNECTIONS_MAX;
 	struct bufferevent *events = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 
 	plan_sweep(http);
