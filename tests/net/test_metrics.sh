@@ -227,6 +227,13 @@ test_hosts() {
   sed 's/weir.example/"weir.example:80"/' "$CONFIG" >"$LAB_DIR/bad.yaml"
   expect_exit "a bad name is refused" 1 "'weir.example:80' can't be used" \
     weir check "$LAB_DIR/bad.yaml"
+  sed -i 's/^metrics:.*/metrics: {dashboard: false}/' "$CONFIG"
+  weir reload >/dev/null
+  expect_equal "without the dashboard there are metrics" "$(status /metrics)" 200
+  expect_equal "no page" "$(status /)" 404
+  expect_equal "and no addresses" "$(status /api/top) $(status /api/show)" "404 404"
+  sed -i 's/^metrics:.*/metrics: {hosts: [weir.example]}/' "$CONFIG"
+  weir reload >/dev/null
   check "weir check prints it" grep -q 'hosts: \["weir.example"\]' <(weir check "$CONFIG")
 }
 

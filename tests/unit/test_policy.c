@@ -142,7 +142,7 @@ static void what_is_left_out_has_its_default(void)
 	CU_ASSERT_STRING_EQUAL(policy->control.socket, "/run/weir/weir.sock");
 	CU_ASSERT_STRING_EQUAL(policy->control.group, "weir");
 	CU_ASSERT_STRING_EQUAL(policy->metrics.listen, "127.0.0.1:9477");
-	CU_ASSERT_EQUAL(policy->metrics.hosts.count, 0);
+	CU_ASSERT_TRUE(policy->metrics.dashboard && !policy->metrics.hosts.count);
 	weir_policy_free(policy);
 	weir_policy_free(NULL);
 }

@@ -42,6 +42,11 @@ struct weir_web {
 
 static const char json_content[] = "application/json";
 
+static const struct weir_policy_metrics *in_force(const struct weir_web *web)
+{
+	return &weir_engine_policy(web->loop->engine)->metrics;
+}
+
 /* ---- pages that are made ---- */
 
 static struct weir_page *json_page(json_t *report)
@@ -177,6 +182,9 @@ static struct weir_page *page(void *context, const char *path, int *rc)
 	};
 	struct weir_web *web = context;
 
+	*rc = -ENOENT;
+	if (strcmp(path, "/metrics") && !in_force(web)->dashboard)
+		return NULL;
 	*rc = -ENOMEM;
 	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
 		if (!strcmp(path, made[i].path))
@@ -196,7 +204,7 @@ static const struct weir_texts *hosts(void *context)
 {
 	const struct weir_web *web = context;
 
-	return &weir_engine_policy(web->loop->engine)->metrics.hosts;
+	return &in_force(web)->hosts;
 }
 
 /* ---- the server as the policy wants it ---- */
@@ -205,12 +213,11 @@ static void log_listening(struct weir_web *web)
 {
 	struct weir_error line;
 
-	weir_error_set(&line, 0, "metrics: http://%s/metrics, the dashboard at http://%s/%s",
-		       web->listen, web->listen,
+	weir_error_set(&line, 0, "metrics and dashboard: http://%s/%s", web->listen,
 		       weir_http_is_loopback(web->listen) ?
 			       "" :
-			       ": whoever reaches this address can read limits, totals and the "
-			       "addresses of the heaviest sources");
+			       ": whoever reaches this address can read limits, totals and, unless "
+			       "dashboard is false, the addresses of the heaviest sources");
 	weir_loop_log(web->loop, line.text);
 }
 
@@ -260,7 +267,7 @@ static int start(struct weir_web *web, const char *listen, struct weir_error *er
 static void stop(struct weir_web *web)
 {
 	if (web->http)
-		weir_loop_log(web->loop, "metrics: off");
+		weir_loop_log(web->loop, "metrics and dashboard: off");
 	weir_http_stop(web->http);
 	web->http = NULL;
 	web->listen[0] = '\0';
@@ -282,7 +289,7 @@ static void say_failing(struct weir_web *web, struct weir_error *err)
 static void try(struct weir_web *web)
 {
 	const struct timeval later = { .tv_sec = RETRY_SECONDS };
-	const char *listen = weir_engine_policy(web->loop->engine)->metrics.listen;
+	const char *listen = in_force(web)->listen;
 	struct weir_error err = { 0 };
 
 	event_del(web->retry);

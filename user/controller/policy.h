@@ -218,6 +218,12 @@ struct weir_policy_service {
 	struct weir_policy_governor governor;
 };
 
+struct weir_policy_metrics {
+	char listen[WEIR_POLICY_TEXT_SIZE]; /* address:port, [v6]:port, or off */
+	bool dashboard;			    /* and its reports; false: /metrics alone */
+	struct weir_texts hosts; /* names it answers to, beside addresses, localhost */
+};
+
 struct weir_policy {
 	char *file; /* as it was named to the load */
 	struct {
@@ -244,10 +250,7 @@ struct weir_policy {
 		char socket[WEIR_POLICY_SOCKET_SIZE]; /* /run/weir/weir.sock */
 		char group[WEIR_POLICY_GROUP_SIZE];   /* weir */
 	} control;
-	struct {
-		char listen[WEIR_POLICY_TEXT_SIZE]; /* address:port, [v6]:port, or off */
-		struct weir_texts hosts; /* names it answers to, beside addresses, localhost */
-	} metrics;
+	struct weir_policy_metrics metrics;
 };
 
 /* Reads a file. -ENOENT, -EACCES …; -EINVAL for what it says; -EFBIG above the maximum. The

@@ -315,6 +315,7 @@ static const struct weir_field control_fields[] = {
 };
 static const struct weir_field metrics_fields[] = {
 	FIELD(weir_policy, metrics.listen, "listen", LISTEN),
+	FIELD(weir_policy, metrics.dashboard, "dashboard", BOOL),
 	{ .name = "hosts",
 	  .type = WEIR_FIELD_HOSTS,
 	  .offset = offsetof(struct weir_policy, metrics.hosts),
@@ -359,5 +360,5 @@ const struct weir_policy weir_policy_defaults = {
 	.ledger = { .keys = 262144 },
 	.sample = { .amount = 100, .per_ns = SEC },
 	.control = { .socket = "/run/weir/weir.sock", .group = "weir" },
-	.metrics = { .listen = "127.0.0.1:9477" },
+	.metrics = { .listen = "127.0.0.1:9477", .dashboard = true },
 };
