@@ -70,6 +70,14 @@ test_what_it_says() {
     "$(json '.interfaces[0].traffic.xdp.refused.packets' show)"
   expect_equal "lists" "$(metric 'weir_list_prefixes{list="deny",family="ipv6"}')" 1
   expect_equal "a service" "$(metric 'weir_service_failed_total{service="app"}')" 1
+  weir freeze app >/dev/null
+  sleep 0.6
+  expect_equal "G11: the offer is what weir show says" \
+    "$(metric 'weir_service_governor_offer{service="app",limit="udp-rate"}')" \
+    "$(json '.services[0].governor.offer | floor' show app)"
+  expect_equal "and frozen" \
+    "$(metric 'weir_service_loop_frozen{service="app",loop="governor"}')" 1
+  weir thaw app >/dev/null
   expect_equal "the documented metrics are there, and no others" \
     "$(diff <(documented) <(fetch /metrics | exported))" ""
   expect_between "the test read the docs" "$(documented | wc -l)" 50 100
@@ -253,6 +261,9 @@ test_taken_port() {
   refused=$(total refused)
   await flood
   expect_between "and costs no limit" $(($(total refused) - refused)) 2000 5000
+  sleep 6
+  expect_equal "U8: said once, however often it is tried" \
+    "$(grep -c "another program has this" "$LAB_DIR/weir.err")" 1
   stop taker
   check "it is taken as soon as it is free" wait_for 15 serves
   or_give_up take_port 9479

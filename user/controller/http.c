@@ -270,8 +270,8 @@ static void answer(struct weir_http *http, struct evhttp_request *request)
 		send_page(request, page);
 	else if (rc == -ENOENT)
 		refuse(http, request, 404, "Not Found",
-		       "there is no such page: /metrics, and with the dashboard /, /api/show, /api/top, "
-		       "/api/events\n");
+		       "there is no such page: /metrics, and with the dashboard /, /api/show, "
+		       "/api/top, /api/events\n");
 	else
 		refuse(http, request, 503, "Service Unavailable",
 		       "the controller is out of memory: try again\n");
