@@ -144,6 +144,30 @@ test_flood_makes_no_series() {
   expect_equal "U9: not one series more" "$(diff <(echo "$before") <(series))" ""
 }
 
+# made PATH FILTER: of 2000 requests in a row, how many different answers there were, and within
+# how many half seconds.
+made() {
+  local start different
+
+  start=$(date +%s%N)
+  different=$(in_ns s curl -s --max-time 60 "$METRICS$1?[1-2000]" |
+    jq -cs "map($2) | unique | length")
+  echo "$different $((($(date +%s%N) - start) / 500000000))"
+}
+
+# However many ask: a walk through the ledger is no request's own.
+test_pages_are_made_at_a_pace() {
+  local different halves
+
+  start_flood flood 60 "to=$LAB_SERVER4,from=10.78.0.1,rate=5000"
+  wait_for 10 eval 'fetch /api/top | jq -e ".keys | length > 0" >/dev/null'
+  read -r different halves < <(made /api/show .time_ns)
+  expect_between "reports: at most two a second" "$different" 1 $((halves + 2))
+  read -r different halves < <(made /api/top .keys)
+  expect_between "the heaviest keys: at most one a second" "$different" 1 $((halves / 2 + 2))
+  stop flood
+}
+
 rss_kb() {
   awk '/^VmRSS/ { print $2 }' "/proc/${LAB_PID[weir]}/status"
 }
@@ -283,6 +307,7 @@ test_what_it_says
 test_packaging
 test_real_prometheus
 test_flood_makes_no_series
+test_pages_are_made_at_a_pace
 test_crowds
 test_listener_follows_the_file
 test_hosts
