@@ -237,12 +237,6 @@ static void print_interfaces(const struct weir_view *view, FILE *out)
 
 /* ---- ledger, lists, gates ---- */
 
-static void print_one(FILE *out, const char *name, const char *type, const char *help, double value)
-{
-	weir_metric_begin(out, name, type, help);
-	weir_metric_value(out, name, NULL, value);
-}
-
 static void print_ledger(const struct weir_view *view, FILE *out)
 {
 	const struct weir_dataplane *dataplane = view->dataplane;
@@ -252,18 +246,19 @@ static void print_ledger(const struct weir_view *view, FILE *out)
 
 	for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
 		lost += weir_once(dataplane->cpus[cpu].sampler.lost);
-	print_one(out, "weir_ledger_places", "gauge", "Places of the ledger that all limits share",
-		  (double)dataplane->shape.sets * WEIR_WAYS);
-	print_one(out, "weir_ledger_held_ratio", "gauge",
-		  "Share of places whose key can't be forgotten now (0 to 1)",
-		  (double)fill.held / looked_at);
-	print_one(out, "weir_ledger_known_ratio", "gauge",
-		  "Share of places that were ever used (0 to 1)", (double)fill.known / looked_at);
-	print_one(out, "weir_ledger_memory_bytes", "gauge",
-		  "Kernel memory of the ledger, its keys and the fronts",
-		  (double)weir_shape_bytes(&dataplane->shape));
-	print_one(out, "weir_events_lost_total", "counter",
-		  "Samples of refusals that found the ring buffer full", (double)lost);
+	weir_metric_one(out, "weir_ledger_places", "gauge",
+			"Places of the ledger that all limits share",
+			(double)dataplane->shape.sets * WEIR_WAYS);
+	weir_metric_one(out, "weir_ledger_held_ratio", "gauge",
+			"Share of places whose key can't be forgotten now (0 to 1)",
+			(double)fill.held / looked_at);
+	weir_metric_one(out, "weir_ledger_known_ratio", "gauge",
+			"Share of places that were ever used (0 to 1)", (double)fill.known / looked_at);
+	weir_metric_one(out, "weir_ledger_memory_bytes", "gauge",
+			"Kernel memory of the ledger, its keys and the fronts",
+			(double)weir_shape_bytes(&dataplane->shape));
+	weir_metric_one(out, "weir_events_lost_total", "counter",
+			"Samples of refusals that found the ring buffer full", (double)lost);
 }
 
 static void print_lists(const struct weir_view *view, FILE *out)
@@ -328,15 +323,15 @@ static void print_controller(const struct weir_metrics *metrics, FILE *out)
 			  metrics->reloads);
 	weir_metric_count(out, "weir_reloads_total", WEIR_LABELS("result", "refused"),
 			  metrics->reloads_refused);
-	print_one(out, "weir_http_connections", "gauge", "Connections to this HTTP server now",
-		  http->connections);
-	print_one(out, "weir_http_requests_total", "counter",
-		  "Requests to this HTTP server, refused ones included", (double)http->requests);
-	print_one(out, "weir_http_requests_refused_total", "counter",
-		  "Requests refused: a strange Host, another method, an unknown path",
-		  (double)http->refused);
-	print_one(out, "weir_http_connections_cut_off_total", "counter",
-		  "Connections ended because they were slow or idle", (double)http->cut_off);
+	weir_metric_one(out, "weir_http_connections", "gauge", "Connections to this HTTP server now",
+			http->connections);
+	weir_metric_one(out, "weir_http_requests_total", "counter",
+			"Requests to this HTTP server, refused ones included", (double)http->requests);
+	weir_metric_one(out, "weir_http_requests_refused_total", "counter",
+			"Requests refused: a strange Host, another method, an unknown path",
+			(double)http->refused);
+	weir_metric_one(out, "weir_http_connections_cut_off_total", "counter",
+			"Connections ended because they were slow or idle", (double)http->cut_off);
 }
 
 void weir_metrics_print(const struct weir_metrics *metrics, FILE *out)

@@ -6,12 +6,6 @@
 #include "controller/metrics_private.h"
 #include "controller/metrics_text.h"
 
-static void print_one(FILE *out, const char *name, const char *type, const char *help, double value)
-{
-	weir_metric_begin(out, name, type, help);
-	weir_metric_value(out, name, NULL, value);
-}
-
 static double cpu_seconds(void)
 {
 	struct rusage used;
@@ -52,13 +46,13 @@ static double open_descriptors(void)
 
 void weir_metrics_print_process(uint64_t started_ns, FILE *out)
 {
-	print_one(out, "process_cpu_seconds_total", "counter",
-		  "CPU time of the controller, user and system", cpu_seconds());
-	print_one(out, "process_resident_memory_bytes", "gauge",
-		  "Resident memory of the controller; the kernel's maps are not in it, but where "
-		  "it has looked at them", resident_bytes());
-	print_one(out, "process_open_fds", "gauge", "Open file descriptors of the controller",
-		  open_descriptors());
-	print_one(out, "process_start_time_seconds", "gauge",
-		  "When the controller started, since 1970", (double)started_ns / 1e9);
+	weir_metric_one(out, "process_cpu_seconds_total", "counter",
+			"CPU time of the controller, user and system", cpu_seconds());
+	weir_metric_one(out, "process_resident_memory_bytes", "gauge",
+			"Resident memory of the controller; the kernel's maps are not in it, but where "
+			"it has looked at them", resident_bytes());
+	weir_metric_one(out, "process_open_fds", "gauge", "Open file descriptors of the controller",
+			open_descriptors());
+	weir_metric_one(out, "process_start_time_seconds", "gauge",
+			"When the controller started, since 1970", (double)started_ns / 1e9);
 }

@@ -48,3 +48,10 @@ void weir_metric_value(FILE *out, const char *name, const char *const *labels, d
 	else
 		fprintf(out, "%.15g\n", value);
 }
+
+void weir_metric_one(FILE *out, const char *name, const char *type, const char *help,
+		     double value)
+{
+	weir_metric_begin(out, name, type, help);
+	weir_metric_value(out, name, NULL, value);
+}

@@ -14,3 +14,6 @@ void weir_metric_begin(FILE *out, const char *name, const char *type, const char
 /* labels: WEIR_LABELS, or NULL for none. */
 void weir_metric_count(FILE *out, const char *name, const char *const *labels, uint64_t value);
 void weir_metric_value(FILE *out, const char *name, const char *const *labels, double value);
+/* A metric with one sample and no labels, whole. */
+void weir_metric_one(FILE *out, const char *name, const char *type, const char *help,
+		     double value);

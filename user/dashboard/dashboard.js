@@ -201,7 +201,8 @@ function showInterfaces(report) {
 		const passed = PASSED.reduce((n, path) => n + sum(path), 0);
 
 		return [face.name, { text: face.attached, kind: face.attached === "no" ? "hot" : "" },
-			number(passed), number(sum("refused")), number(sum("denied")), face.reason];
+			number(passed), number(sum("refused")), number(sum("denied")),
+			{ text: face.reason, kind: "long" }];
 	}), "no interfaces: nothing is limited");
 }
 
@@ -262,7 +263,8 @@ function showMoves(moves) {
 
 	fill("moves-table", newest.map(({ time_ns, movement }) => [
 		clock(time_ns), movement.service, movement.loop, level(movement, movement.from),
-		level(movement, movement.to), movement.signal, movement.figures,
+		level(movement, movement.to), movement.signal,
+		{ text: movement.figures, kind: "long" },
 	]), "no movement yet");
 }
 
@@ -322,7 +324,7 @@ function showEvents({ events }) {
 	showMoves(moves);
 	showTimeline(moves);
 	fill("events-table", events.slice(-100).reverse().map(({ time_ns, text }) =>
-		[clock(time_ns), text]), "no events");
+		[clock(time_ns), { text, kind: "long" }]), "no events");
 }
 
 // ---- once a second ----
