@@ -83,7 +83,8 @@ int weir_http_listen(const char *listen_on, struct weir_error *err)
 				      "metrics.listen '%s': another program has this port: end it, "
 				      "or write another port, or off",
 				      listen_on);
-	return weir_error_set(err, rc, "metrics.listen '%s': %s: write %s", listen_on, strerror(-rc),
+	return weir_error_set(err, rc, "metrics.listen '%s': %s: write %s", listen_on,
+			      strerror(-rc),
 			      rc == -EACCES ? "a port from 1024 on" : "an address of this machine");
 }
 

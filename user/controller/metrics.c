@@ -253,7 +253,8 @@ static void print_ledger(const struct weir_view *view, FILE *out)
 			"Share of places whose key can't be forgotten now (0 to 1)",
 			(double)fill.held / looked_at);
 	weir_metric_one(out, "weir_ledger_known_ratio", "gauge",
-			"Share of places that were ever used (0 to 1)", (double)fill.known / looked_at);
+			"Share of places that were ever used (0 to 1)",
+			(double)fill.known / looked_at);
 	weir_metric_one(out, "weir_ledger_memory_bytes", "gauge",
 			"Kernel memory of the ledger, its keys and the fronts",
 			(double)weir_shape_bytes(&dataplane->shape));
@@ -323,10 +324,11 @@ static void print_controller(const struct weir_metrics *metrics, FILE *out)
 			  metrics->reloads);
 	weir_metric_count(out, "weir_reloads_total", WEIR_LABELS("result", "refused"),
 			  metrics->reloads_refused);
-	weir_metric_one(out, "weir_http_connections", "gauge", "Connections to this HTTP server now",
-			http->connections);
+	weir_metric_one(out, "weir_http_connections", "gauge",
+			"Connections to this HTTP server now", http->connections);
 	weir_metric_one(out, "weir_http_requests_total", "counter",
-			"Requests to this HTTP server, refused ones included", (double)http->requests);
+			"Requests to this HTTP server, refused ones included",
+			(double)http->requests);
 	weir_metric_one(out, "weir_http_requests_refused_total", "counter",
 			"Requests refused: a strange Host, another method, an unknown path",
 			(double)http->refused);

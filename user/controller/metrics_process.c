@@ -49,8 +49,9 @@ void weir_metrics_print_process(uint64_t started_ns, FILE *out)
 	weir_metric_one(out, "process_cpu_seconds_total", "counter",
 			"CPU time of the controller, user and system", cpu_seconds());
 	weir_metric_one(out, "process_resident_memory_bytes", "gauge",
-			"Resident memory of the controller; the kernel's maps are not in it, but where "
-			"it has looked at them", resident_bytes());
+			"Resident memory of the controller, with what it looked at of the "
+			"kernel's maps",
+			resident_bytes());
 	weir_metric_one(out, "process_open_fds", "gauge", "Open file descriptors of the controller",
 			open_descriptors());
 	weir_metric_one(out, "process_start_time_seconds", "gauge",
