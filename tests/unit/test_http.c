@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The HTTP server against clients of every kind. */
 #include <sys/resource.h>
+#include <time.h>
 
 #include "http_fixture.h"
 
@@ -75,7 +76,11 @@ static void taken_and_strange_addresses_are_refused_in_words(void)
 	CU_ASSERT_EQUAL(listen_on("192.0.2.77:9477", &second, &err), -EADDRNOTAVAIL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "192.0.2.77:9477"));
 	CU_ASSERT_EQUAL(listen_on("nowhere", &second, &err), -EINVAL);
+	CU_ASSERT_EQUAL(listen_on(":80", &second, &err), -EINVAL);
 	CU_ASSERT_PTR_NULL(second);
+	snprintf(address, sizeof(address), "[::1]:%u", port);
+	CU_ASSERT_EQUAL(listen_on(address, &second, &err), 0);
+	weir_http_stop(second);
 	teardown();
 }
 
@@ -335,6 +340,32 @@ static void crowds_don_t_cut_off_who_is_taking_his_answer(void)
 	teardown();
 }
 
+/* Accept fails again and again then: that must not keep the loop busy. */
+static void without_descriptors_it_rests(void)
+{
+	struct rlimit before, none;
+	unsigned int turns = 0;
+	time_t end;
+	int fd, next;
+
+	setup();
+	fd = join();
+	next = dup(fd);
+	close(next);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ (rlim_t)next, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	for (end = time(NULL) + 2; time(NULL) < end; turns++)
+		event_base_loop(base, EVLOOP_ONCE);
+	CU_ASSERT_TRUE(turns > 2 && turns < 100);
+	CU_ASSERT_EQUAL(weir_http_counts(http).connections, 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	sweep();
+	CU_ASSERT_TRUE(answers(fd, GET("/"), OK));
+	close(fd);
+	teardown();
+}
+
 static void the_end_comes_at_any_time(void)
 {
 	int fds[20];
@@ -355,4 +386,5 @@ WEIR_TESTS("http", TEST(hosts_that_are_ours), TEST(loopback_addresses),
 	   TEST(huge_headers_are_refused), TEST(slow_asker_is_cut_off_however_he_trickles),
 	   TEST(slow_readers_share_one_page_and_are_cut_off),
 	   TEST(clients_that_leave_are_forgotten), TEST(a_thousand_connections_keep_nobody_out),
-	   TEST(crowds_don_t_cut_off_who_is_taking_his_answer), TEST(the_end_comes_at_any_time))
+	   TEST(crowds_don_t_cut_off_who_is_taking_his_answer), TEST(without_descriptors_it_rests),
+	   TEST(the_end_comes_at_any_time))
