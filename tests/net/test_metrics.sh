@@ -217,7 +217,7 @@ connections_are_few() {
 test_crowds() {
   test_crowd idle 1000
   test_crowd trickle 1000
-  test_crowd deaf 300
+  test_crowd deaf 400
   test_crowd eager 100 /api/top
 }
 

@@ -334,6 +334,16 @@ static void crowds_don_t_cut_off_who_is_taking_his_answer(void)
 	sweep();
 	CU_ASSERT_EQUAL(weir_http_counts(http).cut_off, WEIR_HTTP_CONNECTIONS_MAX - 1);
 	CU_ASSERT_TRUE(big->users == 2);
+	/* Unless he takes his time. */
+	for (size_t i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++)
+		close(fds[i]);
+	for (size_t i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++)
+		fds[i] = join();
+	pump(20);
+	now_ns += WEIR_HTTP_CROWDED_TAKE_SECONDS * SECOND;
+	sweep();
+	sweep();
+	CU_ASSERT_TRUE(big->users == 1);
 	for (size_t i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++)
 		close(fds[i]);
 	close(reader);
@@ -357,10 +367,10 @@ static void without_descriptors_it_rests(void)
 	setrlimit(RLIMIT_NOFILE, &none);
 	for (end = time(NULL) + 2; time(NULL) < end; turns++)
 		event_base_loop(base, EVLOOP_ONCE);
-	CU_ASSERT_TRUE(turns > 2 && turns < 100);
+	CU_ASSERT_TRUE(turns > 0 && turns < 100);
 	CU_ASSERT_EQUAL(weir_http_counts(http).connections, 0);
 	setrlimit(RLIMIT_NOFILE, &before);
-	sweep();
+	pump(1500);
 	CU_ASSERT_TRUE(answers(fd, GET("/"), OK));
 	close(fd);
 	teardown();

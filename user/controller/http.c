@@ -97,10 +97,12 @@ static void let_go(struct weir_http *http, struct connection *connection)
 
 static uint64_t patience_ns(const struct weir_http *http, const struct connection *connection)
 {
-	if (evbuffer_get_length(bufferevent_get_output(connection->events)))
-		return WEIR_HTTP_TAKE_SECONDS * SECOND_NS;
+	bool taking = evbuffer_get_length(bufferevent_get_output(connection->events));
+
 	if (http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX)
-		return CROWDED_NS;
+		return taking ? WEIR_HTTP_CROWDED_TAKE_SECONDS * SECOND_NS : CROWDED_NS;
+	if (taking)
+		return WEIR_HTTP_TAKE_SECONDS * SECOND_NS;
 	return (connection->answered ? WEIR_HTTP_KEEP_SECONDS : WEIR_HTTP_ASK_SECONDS) * SECOND_NS;
 }
 
@@ -125,9 +127,16 @@ static void sweep(struct weir_http *http)
 	}
 }
 
+/* Once a second while nobody is there: a listener that rests for want of descriptors goes on. */
+static void plan_sweep(struct weir_http *http)
+{
+	const struct timeval soon = { .tv_usec = SWEEP_MS * 1000 }, later = { .tv_sec = 1 };
+
+	event_add(http->sweeper, http->counts.connections ? &soon : &later);
+}
+
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
-	const struct timeval again = { .tv_usec = SWEEP_MS * 1000 };
 	struct weir_http *http = arg;
 
 	(void)fd;
@@ -135,16 +144,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 	sweep(http);
 	if (http->counts.connections < WEIR_HTTP_CONNECTIONS_MAX)
 		evconnlistener_enable(http->listener);
-	if (http->counts.connections)
-		event_add(http->sweeper, &again);
-}
-
-static void plan_sweep(struct weir_http *http)
-{
-	const struct timeval soon = { .tv_usec = SWEEP_MS * 1000 };
-
-	if (!event_pending(http->sweeper, EV_TIMEOUT, NULL))
-		event_add(http->sweeper, &soon);
+	plan_sweep(http);
 }
 
 /* The server asks for a connection's bufferevent once it has accepted it. */
@@ -155,7 +155,6 @@ static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 	struct connection *end = free_one + WEIR_HTTP_CONNECTIONS_MAX;
 	struct bufferevent *events = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 
-	plan_sweep(http);
 	/* Without memory the server tries by itself, and fails. */
 	if (!events)
 		return NULL;
@@ -167,16 +166,18 @@ static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 	*free_one = (struct connection){ .events = events, .since_ns = http->options.now_ns() };
 	bufferevent_incref(events);
 	bufferevent_setwatermark(events, EV_READ, 0, INPUT_MAX);
-	if (++http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX)
+	if (++http->counts.connections == 1)
+		plan_sweep(http);
+	if (http->counts.connections == WEIR_HTTP_CONNECTIONS_MAX)
 		evconnlistener_disable(http->listener);
 	return events;
 }
 
-/* Out of descriptors, mostly: a rest, or the loop would spin. */
+/* Out of descriptors, mostly: a rest, or the loop would spin. arg is the server's, not ours. */
 static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
+	(void)arg;
 	evconnlistener_disable(listener);
-	plan_sweep(arg);
 }
 
 /* ---- requests ---- */
@@ -323,6 +324,7 @@ static bool make_server(struct weir_http *http, int fd)
 	evhttp_set_allowed_methods(http->server, UINT16_MAX);
 	/* Deadlines are the sweep's; this is longer than any of them. */
 	evhttp_set_timeout(http->server, 2 * WEIR_HTTP_KEEP_SECONDS);
+	plan_sweep(http);
 	return true;
 }
 

@@ -22,7 +22,8 @@
 #define WEIR_HTTP_CONNECTIONS_MAX 128
 #define WEIR_HTTP_HEADERS_MAX 8192 /* bytes of a request */
 #define WEIR_HTTP_BODY_MAX 1024	   /* which nothing here wants */
-#define WEIR_HTTP_CROWDED_MS 500   /* so long may one idle while all connections are taken */
+#define WEIR_HTTP_CROWDED_MS 500   /* so long may one idle while all connections are taken … */
+#define WEIR_HTTP_CROWDED_TAKE_SECONDS 2 /* … and so long take an answer */
 #define WEIR_HTTP_ASK_SECONDS 5	   /* from the connection to the end of its first request */
 #define WEIR_HTTP_TAKE_SECONDS 10  /* to take an answer */
 #define WEIR_HTTP_KEEP_SECONDS 65  /* from an answer to the end of the next request */
