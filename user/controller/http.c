@@ -106,6 +106,19 @@ static uint64_t patience_ns(const struct weir_http *http, const struct connectio
 	return (connection->answered ? WEIR_HTTP_KEEP_SECONDS : WEIR_HTTP_ASK_SECONDS) * SECOND_NS;
 }
 
+/* The server then reads an end, and frees it. What is not taken yet goes at once: left to itself
+ * the kernel would keep it for minutes. */
+static void cut_off(struct weir_http *http, struct connection *connection)
+{
+	const struct linger none = { .l_onoff = 1 };
+	int fd = bufferevent_getfd(connection->events);
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	shutdown(fd, SHUT_RDWR);
+	connection->cut = true;
+	http->counts.cut_off++;
+}
+
 static void sweep(struct weir_http *http)
 {
 	uint64_t now_ns = http->options.now_ns();
@@ -119,10 +132,7 @@ static void sweep(struct weir_http *http)
 			let_go(http, connection);
 		} else if (!connection->cut &&
 			   now_ns - connection->since_ns > patience_ns(http, connection)) {
-			/* The server then reads an end, and frees it. */
-			shutdown(bufferevent_getfd(connection->events), SHUT_RDWR);
-			connection->cut = true;
-			http->counts.cut_off++;
+			cut_off(http, connection);
 		}
 	}
 }

@@ -12,6 +12,7 @@
 #include "controller/http.h"
 
 #define BACKLOG 128
+#define SEND_BYTES (128 * 1024) /* that the kernel holds of an answer, for each connection */
 
 union address {
 	struct sockaddr any;
@@ -60,7 +61,7 @@ int weir_http_listen(const char *listen_on, struct weir_error *err)
 {
 	union address address;
 	socklen_t size = parse(listen_on, &address);
-	const int on = 1;
+	const int on = 1, send_bytes = SEND_BYTES;
 	int fd, rc;
 
 	if (!size)
@@ -72,6 +73,8 @@ int weir_http_listen(const char *listen_on, struct weir_error *err)
 				      strerror(errno));
 	/* Connections of a controller before this one may still be closing. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	/* Else it grows to megabytes for who doesn't read. Accepted connections inherit it. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
 	if (address.any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (!bind(fd, &address.any, size) && !listen(fd, BACKLOG))
