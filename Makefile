@@ -44,7 +44,7 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean install fuzz-targets FORCE
+.PHONY: all lib tests test check bench clean fuzz-targets FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -70,7 +70,7 @@ tests: $(B)/tests/unit/test_threads
 
 $(B)/$(LIB_SONAME): $(LIB_OBJ) user/lib/libweir.map
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,-z,defs \
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,-z,defs \
 		-Wl,--version-script=user/lib/libweir.map $(LIB_OBJ) -o $@ -lm
 
 $(B)/libweir.so: $(B)/$(LIB_SONAME)
@@ -100,7 +100,7 @@ $(B)/tests/unit/test_threads: tests/tsan/test_threads.c tests/harness.c $(LIB_SR
 
 $(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $^ -o $@ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 
 $(CTRL_OBJ): | $(SKELS) $(PAGES)
 
@@ -193,6 +193,8 @@ $(CTRL_SRC:%.c=$(B)/fuzz/%.o): | $(SKELS) $(PAGES)
 $(B)/fuzz/fuzz_%: $(B)/fuzz/tests/fuzz/fuzz_%.o $(B)/fuzz/libweir.a
 	$(call say,LD,$@)
 	$(Q)$(CLANG) $(FUZZ) -fsanitize=fuzzer $^ -o $@ $(LDLIBS)
+
+include packaging/install.mk
 
 test:
 	scripts/test.sh
