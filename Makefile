@@ -44,7 +44,7 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean fuzz-targets FORCE
+.PHONY: all lib tests test check bench clean fuzz-targets static list-static FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -193,6 +193,19 @@ $(CTRL_SRC:%.c=$(B)/fuzz/%.o): | $(SKELS) $(PAGES)
 $(B)/fuzz/fuzz_%: $(B)/fuzz/tests/fuzz/fuzz_%.o $(B)/fuzz/libweir.a
 	$(call say,LD,$@)
 	$(Q)$(CLANG) $(FUZZ) -fsanitize=fuzzer $^ -o $@ $(LDLIBS)
+
+# The analysers (scripts/analyse.sh) over what has changed since they found nothing in it.
+STATIC_SRC := $(LIB_SRC) $(CTRL_SRC) $(CLI_SRC)
+
+static: $(STATIC_SRC:%.c=$(B)/static/%.ok)
+
+$(B)/static/%.ok: %.c .clang-tidy scripts/analyse.sh | $(SKELS)
+	$(call say,STATIC,$<)
+	$(Q)mkdir -p $(@D) && scripts/analyse.sh $< $(filter-out -MMD -MP,$(ALLFLAGS)) -Itests
+	$(Q)$(CC) $(filter-out -MMD,$(ALLFLAGS)) -Itests -MM -MT $@ -MF $(@:.ok=.d) $< && touch $@
+
+list-static:
+	@printf '%s\n' $(STATIC_SRC)
 
 include packaging/install.mk
 

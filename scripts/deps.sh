@@ -16,6 +16,7 @@ packages=(
   libyaml-dev libjansson-dev libevent-dev libncurses-dev scdoc
   # tests: CUnit, libFuzzer's runtime, the lab's tools, checks of scripts
   libcunit1-dev libclang-rt-14-dev
+  clang-tidy cppcheck
   iproute2 ethtool iperf3 jq mawk procps util-linux shellcheck
   # tests: the packages, the unit, man pages, completion; what the docs' pages use
   dpkg-dev debhelper lintian systemd man-db groff git zsh fish python3 curl nftables iptables
