@@ -26,7 +26,7 @@ static socklen_t parse(const char *listen, union address *address)
 	const char *colon = strrchr(listen, ':');
 	size_t length = colon ? (size_t)(colon - listen) : 0;
 	char host[64];
-	in_port_t port = colon ? htons((uint16_t)atoi(colon + 1)) : 0;
+	in_port_t port = colon ? htons((uint16_t)strtoul(colon + 1, NULL, 10)) : 0;
 
 	*address = (union address){ 0 };
 	if (!length || length >= sizeof(host))

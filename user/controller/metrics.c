@@ -314,7 +314,7 @@ static void print_controller(const struct weir_metrics *metrics, FILE *out)
 	const struct weir_http_counts *http = &metrics->http;
 	char abi[16];
 
-	snprintf(abi, sizeof(abi), "%u", WEIR_ABI_VERSION);
+	snprintf(abi, sizeof(abi), "%d", WEIR_ABI_VERSION);
 	weir_metric_begin(out, "weir_build_info", "gauge", "Always 1: the version, as its labels");
 	weir_metric_count(out, "weir_build_info",
 			  WEIR_LABELS("version", metrics->version, "abi", abi), 1);

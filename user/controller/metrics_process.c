@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,14 +22,13 @@ static double cpu_seconds(void)
 static double resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
-	unsigned long size, resident = 0;
+	char line[128], *second;
 
 	if (!file)
 		return 0;
-	if (fscanf(file, "%lu %lu", &size, &resident) != 2)
-		resident = 0;
+	second = fgets(line, sizeof(line), file) ? strchr(line, ' ') : NULL;
 	fclose(file);
-	return (double)resident * (double)sysconf(_SC_PAGESIZE);
+	return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static double open_descriptors(void)
