@@ -9,6 +9,7 @@ burst=400
 RANDOM=${WEIR_FAULT_SEED:=$RANDOM}
 kept_maps=() # ids of maps that every program or link of ours holds on to
 faults=0
+as=() # a command before the controller that begin_at starts
 
 # write_policy even|odd: per-ip is the same in both; the rest differs in everything a reload can
 # change (programs at TC, a limit's own maps, prefixes, lists).
@@ -73,7 +74,7 @@ refuses_more_than() {
   local refused
 
   read -r _ _ refused < <(look)
-  [ "${refused:-0}" -gt "$1" ]
+  [[ $refused =~ ^[0-9]+$ ]] && [ "$refused" -gt "$1" ]
 }
 
 # limits_since "NS ADMITTED REFUSED": no more than the rate passed since, and refusals go on.
@@ -81,10 +82,17 @@ limits_since() {
   local a b
 
   read -ra a <<<"$1"
+  [[ ${a[2]:-} =~ ^[0-9]+$ ]] || return 1
   wait_for 5 refuses_more_than "${a[2]}" || return 1
   read -ra b < <(look)
   awk -v r=$rate -v t=$((b[0] - a[0])) -v n=$((b[1] - a[1])) 'BEGIN {
     exit !(n <= 1.02 * r * (t / 1e9 + 0.05) + 10) }'
+}
+
+# A new one: a flood of the tools ends by itself after a while.
+flood_anew() {
+  [ -z "${LAB_PID[flood]:-}" ] || stop flood
+  start_flood flood 690 "to=$LAB_SERVER4,from=10.78.0.1,rate=5000"
 }
 
 # --- faults ---------------------------------------------------------------------------------
@@ -100,7 +108,7 @@ begin_at() {
 
   shift
   spawn fault s "$LAB_TOOLS/kill-at" "$n" "$@" --until ready: -- \
-    "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
+    "${as[@]}" "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
   wait_for 30 start_is_decided
 }
 

@@ -92,7 +92,9 @@ failing_reload() {
   write_policy "$wanted"
   ask_and_fail "$1" reload || return 1
   at="$at ($(report call), exit $code)"
-  [ "$code" = 0 ] || expect_equal "$at: the policy of before" "$(names)" "$names_before"
+  # An answer that can't be written is lost, not what it tells of.
+  [ "$code" = 0 ] || [ "$(report call)" = write ] ||
+    expect_equal "$at: the policy of before" "$(names)" "$names_before"
   check "$at: the flood is limited" limits_since "$before"
   weir reload >/dev/null || fail "$at: then it works" "exit $?"
 }
@@ -115,12 +117,13 @@ failing_save() {
   esac
   if [ "$(other_rate)" = "$rate_before" ]; then
     check "$at: the saved value is not one that doesn't act" \
-      not grep -qs "\"$((5000 + $1))pps\"" "$LAB_DIR/overrides.json"
+      no_line "$((5000 + $1))pps" "$LAB_DIR/overrides.json"
   fi
 }
 
-not() {
-  ! "$@"
+# no_line TEXT FILE
+no_line() {
+  ! grep -qs "$1" "$2"
 }
 
 failing_detach() {
@@ -185,9 +188,9 @@ test_read_only_pins() {
   before=$(look)
   or_give_up mount -o remount,ro "$LAB_DIR/bpf"
   expect_exit "read-only pins: a start says so" 2 "$WEIR_PINS" run_weir
-  check "and the limits stay" limits_since "$before"
   expect_exit "a detach says so too" 2 "$WEIR_PINS" in_ns s timeout 20 "$WEIR" stop --detach
   or_give_up mount -o remount,rw "$LAB_DIR/bpf"
+  check "and the limits stay" limits_since "$before"
   start_weir
   check "writable again, a start goes on from there" wait_for 5 refuses_more_than 0
   note_maps
@@ -286,8 +289,9 @@ or_give_up install -d -o 65534 "$LAB_DIR/open"
 echo "# seed $WEIR_FAULT_SEED"
 write_policy even
 cp "$CONFIG" "$LAB_DIR/open/weir.yaml"
-start_flood flood 600 "to=$LAB_SERVER4,from=10.78.0.1,rate=5000"
+flood_anew
 test_any_call
+flood_anew
 test_full_disk
 test_read_only_pins
 test_foreign_folder

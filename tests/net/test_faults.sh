@@ -142,11 +142,50 @@ detached_without() {
   verdict goes_on_or_off
 }
 
+# Without CAP_SYS_ADMIN the kernel opens no program by its id: ours is known by its pin alone, and
+# must be, whenever the start before died. (A user of its own makes the pins.)
+start_as_user() {
+  local caps=-all,+bpf,+net_admin,+perfmon before
+
+  export WEIR_PINS=$LAB_DIR/bpf/user/weir WEIR_SOCKET=$LAB_DIR/user/weir.sock
+  rm -f "$LAB_DIR/overrides.json"
+  as=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps"
+    --ambient-caps "$caps" --bounding-set "$caps")
+  [ -e "$WEIR_PINS" ] || plain_start_as_user "$at: first"
+  before=$(look)
+  if begin_at "$1" && [ "$(report event)" = killed ]; then
+    await fault
+    verdict limits_since "$before"
+    plain_start_as_user "$at: the next"
+    return 0
+  fi
+  note_maps
+  detach
+  await fault
+  as=()
+  expect_equal "without CAP_SYS_ADMIN: nothing is left" "$(leftovers)" ""
+  return 1
+}
+
+plain_start_as_user() {
+  begin_at 100000
+  [ "$(report event)" = free ] || fail "$1 start" "$(cat "$LAB_DIR/fault.err")"
+  sleep 0.5
+  stop fault KILL 2>/dev/null
+  wait_for 5 no_controller
+}
+
+no_controller() {
+  ! kill -0 "$(jq -rs '.[-1].pid' "$LAB_DIR/fault.out")" 2>/dev/null
+}
+
 weir_lab 4
+or_give_up chmod 711 "$LAB_DIR" "$LAB_DIR/bpf"
+or_give_up install -d -o 65534 "$LAB_DIR/user" "$LAB_DIR/bpf/user"
 need tc iproute2
 echo "# seed $WEIR_FAULT_SEED"
 write_policy even
-start_flood flood 600 "to=$LAB_SERVER4,from=10.78.0.1,rate=5000"
+flood_anew
 every "a first start" 12 fresh_start
 
 start_weir
@@ -161,8 +200,10 @@ every "stop" 1 stopped
 every "a start over what is there" 7 adopting_start
 check "all of that let no more than the rate through" limits_since "$first"
 
+flood_anew
 every "stop --detach" 10 detached
 every "stop --detach, the controller dead" 10 detached_without
+every "a start without CAP_SYS_ADMIN" 6 start_as_user
 expect_between "steps that were killed" "$faults" 20 1000
 stop flood
 finish

