@@ -170,13 +170,8 @@ start_as_user() {
 plain_start_as_user() {
   begin_at 100000
   [ "$(report event)" = free ] || fail "$1 start" "$(cat "$LAB_DIR/fault.err")"
-  sleep 0.5
-  stop fault KILL 2>/dev/null
-  wait_for 5 no_controller
-}
-
-no_controller() {
-  ! kill -0 "$(jq -rs '.[-1].pid' "$LAB_DIR/fault.out")" 2>/dev/null
+  kill -KILL "$(report pid)"
+  await fault 2>/dev/null
 }
 
 weir_lab 4
