@@ -275,11 +275,11 @@ static void C6_a_reload_keeps_the_count(void)
 	lab_config(NATIVE, "  - {name: other, key: none, bucket: {rate: 1Mpps, burst: 1M}}\n"
 		       GATE("gate: {limit: 5}")
 		       "  - {name: all, key: none, match: {proto: tcp}, gate: {limit: 5}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(inside(), 10);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.3", "10.9.1.1", 2, 1), 0);
 	lab_config(NATIVE, GATE("gate: {limit: 7}"));
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.9.1.1", 5, 2), 2);
 	sockets_accept(&servers);
 	sockets_close(&clients);

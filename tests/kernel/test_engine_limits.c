@@ -102,20 +102,20 @@ static void a_sliding_window_and_its_set(void)
 	maps = own_maps(engine);
 	lab_send(20, 1, 53);
 	expect(engine, 0, 5, 15);
-	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &quota, 1, false, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &quota, 1, NULL, &err), 0);
 	lab_send(10, 1, 53);
 	expect(engine, 0, 7, 23);
 	/* The ring holds 16. */
-	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &more, 1, false, &err), -ERANGE);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &more, 1, NULL, &err), -ERANGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "at most 16"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "reload"));
 	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].sliding.quota, 7);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	lab_send(10, 1, 53);
 	expect(engine, 0, 7, 33);
 	/* A new ring, and a new slot with it. */
 	lab_config(W0, SLIDE_100);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	lab_send(120, 1, 53);
 	expect(engine, 0, 100, 20);
 	CU_ASSERT_EQUAL(maps.count, 3);
@@ -143,7 +143,7 @@ static void rings_outlive_the_controller(void)
 	expect(engine, 0, 5, 1);
 	CU_ASSERT_EQUAL(still_there(&maps, 3), 3);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(still_there(&maps, 0), 0);
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -236,14 +236,14 @@ static void a_removed_limit_holds_no_place(void)
 	expect(engine, 1, 100, 0);
 	CU_ASSERT_EQUAL(held_places(engine), 200);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(held_places(engine), 100);
 	/* Those of the other are as they were. */
 	lab_send(10, 1, 53);
 	expect(engine, 0, 109, 1);
 	/* Another key under the same name. */
 	lab_config(W0, "  - {name: per-ip, key: none, bucket: {rate: 10/d, burst: 10}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(held_places(engine), 0);
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -287,7 +287,7 @@ static void reloads_that_change_nothing(void)
 	expect(engine, 1, 3, 17);
 	begun_ns = monotonic_ns();
 	for (int i = 0; i < 100; i++)
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	printf("  100 reloads: %.0f ms\n", (double)(monotonic_ns() - begun_ns) / 1e6);
 	lab_send(5, 1, 53);
 	expect(engine, 1, 3, 22);
@@ -325,7 +325,7 @@ static void B3_reloads_under_a_flood_leak_nothing(void)
 	for (end_ns = monotonic_ns() + 2000000000; monotonic_ns() < end_ns || reloads % 2;) {
 		lab_config(W0, files[++reloads % 2]);
 		lab.log[0] = '\0';
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	}
 	kill(flood, SIGKILL);
 	waitpid(flood, NULL, 0);
@@ -371,7 +371,7 @@ static void a_ban_outlives_the_controller(void)
 	weir_bans_free(&bans);
 	/* With its limit it goes. */
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(weir_bans_read(&bans, weir_engine_dataplane(engine)), 0);
 	CU_ASSERT_EQUAL(bans.count, 0);
 	weir_bans_free(&bans);

@@ -86,7 +86,8 @@ static int run(struct weir_cli *cli)
 		json_object_set_new(arguments, "prefix", json_string(cli->arguments[1]));
 	if (count == 4)
 		json_object_set_new(arguments, "for", json_string(cli->arguments[3]));
-	code = weir_client_ask(cli, cli->command->name, arguments, &result);
+	code = weir_client_ask(cli, cli->command->name, weir_cli_add_terms(cli, arguments),
+			       &result);
 	if (code)
 		return code;
 	return list ? say_list(cli, result) : say_change(cli, result);
@@ -97,7 +98,7 @@ const struct weir_command weir_command_allow = {
 	.arguments = "add PREFIX [for TIME] | del PREFIX | list",
 	.summary = "who passes before any limit: live entries, kept over reloads and restarts",
 	.example = "  weir allow add 192.0.2.0/24\n  weir allow add 2001:db8::7 for 10m",
-	.options = WEIR_OPTION_SOCKET,
+	.options = WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
 	.least = 1,
 	.most = 4,
 	.run = run,
@@ -108,7 +109,7 @@ const struct weir_command weir_command_deny = {
 	.arguments = "add PREFIX [for TIME] | del PREFIX | list",
 	.summary = "who is refused whatever the limits say (allow wins); add again extends",
 	.example = "  weir deny add 198.51.100.0/24 for 1h\n  weir deny list -j",
-	.options = WEIR_OPTION_SOCKET,
+	.options = WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
 	.least = 1,
 	.most = 4,
 	.run = run,

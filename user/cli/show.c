@@ -146,6 +146,22 @@ static void say_bans(json_t *bans)
 	weir_table_print(&table);
 }
 
+static void say_waiting(json_t *confirm)
+{
+	char time[WEIR_UNIT_TEXT];
+	uint64_t left = (uint64_t)number(confirm, "left_ns");
+
+	if (!strcmp(text(confirm, "state"), "waiting"))
+		printf("WAITS: %s goes back in %s unless weir confirm follows%s\n\n",
+		       text(confirm, "what"),
+		       weir_time_print((left / WEIR_NS_PER_SEC + 1) * WEIR_NS_PER_SEC, time),
+		       json_is_true(json_object_get(confirm, "save")) ? " (and is not saved yet)"
+								      : "");
+	else
+		printf("UNDONE: %s was gone back from: the file is not what is in force\n\n",
+		       text(confirm, "what"));
+}
+
 static int say(const struct weir_cli *cli, json_t *report)
 {
 	static const struct {
@@ -163,6 +179,8 @@ static int say(const struct weir_cli *cli, json_t *report)
 
 	if (cli->json)
 		return weir_cli_print_json(cli, report);
+	if (json_is_object(json_object_get(report, "confirm")))
+		say_waiting(json_object_get(report, "confirm"));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		json_t *part = json_object_get(report, parts[i].name);
 

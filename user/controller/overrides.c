@@ -2,16 +2,11 @@
 #include "controller/overrides.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define PATH_SIZE 4096
-#define FIELDS_MAX 32
+#include "controller/file.h"
 
 static int corrupt(const char *path, int line, const char *what, struct weir_error *err)
 {
@@ -49,7 +44,7 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 	{
 		const char *field;
 
-		if (!json_is_object(fields) || json_object_size(fields) > FIELDS_MAX)
+		if (!json_is_object(fields) || json_object_size(fields) > WEIR_OVERRIDES_FIELDS_MAX)
 			*code = corrupt(path, 1, "a limit is not an object of fields", err);
 		json_object_foreach(fields, field, value)
 		{
@@ -66,7 +61,7 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 static void apply_one(const char *path, struct weir_policy *policy, const char *limit,
 		      json_t *fields, weir_engine_log log, void *context)
 {
-	struct weir_policy_change changes[FIELDS_MAX];
+	struct weir_policy_change changes[WEIR_OVERRIDES_FIELDS_MAX];
 	struct weir_error refused;
 	char line[1024], values[256] = "";
 	size_t count = 0, used = 0;
@@ -106,59 +101,6 @@ int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engi
 	return 0;
 }
 
-static int sync_folder(const char *folder)
-{
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int code;
-
-	if (fd < 0)
-		return -errno;
-	code = fsync(fd) ? -errno : 0;
-	close(fd);
-	return code;
-}
-
-static int write_all(int fd, const char *text)
-{
-	size_t left = strlen(text);
-
-	while (left) {
-		ssize_t wrote = write(fd, text, left);
-
-		if (wrote < 0)
-			return -errno;
-		text += wrote;
-		left -= (size_t)wrote;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
-static int replace_file(const char *path, const char *text)
-{
-	char temporary[PATH_SIZE + 8], copy[PATH_SIZE];
-	const char *folder;
-	int fd, code;
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	folder = dirname(copy);
-	if (mkdir(folder, 0755) && errno != EEXIST)
-		return -errno;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	code = write_all(fd, text);
-	if (close(fd) && !code)
-		code = -errno;
-	if (!code && rename(temporary, path))
-		code = -errno;
-	if (code)
-		unlink(temporary);
-	else
-		code = sync_folder(folder);
-	return code;
-}
-
 int weir_overrides_save(const char *path, const char *limit,
 			const struct weir_policy_change *changes, size_t count,
 			struct weir_error *err)
@@ -167,8 +109,6 @@ int weir_overrides_save(const char *path, const char *limit,
 	char *text = NULL;
 	int code;
 
-	if (strlen(path) >= PATH_SIZE)
-		return weir_error_set(err, -ENAMETOOLONG, "overrides file: path too long");
 	root = read_file(path, &code, err);
 	if (!root)
 		return code ? code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
@@ -181,7 +121,7 @@ int weir_overrides_save(const char *path, const char *limit,
 	for (size_t i = 0; i < count; i++)
 		json_object_set_new(fields, changes[i].field, json_string(changes[i].value));
 	text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
-	code = text ? replace_file(path, text) : -ENOMEM;
+	code = text ? weir_file_replace(path, text) : -ENOMEM;
 	free(text);
 	json_decref(root);
 	if (code)

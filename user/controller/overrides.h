@@ -8,6 +8,8 @@
 
 #include "controller/engine.h"
 
+#define WEIR_OVERRIDES_FIELDS_MAX 32 /* of a limit */
+
 /*
  * Applies the file to the policy; no file is no override. -EINVAL for what is no such file. A
  * limit or field that the policy no longer has is logged and left out, a value likewise: the

@@ -294,6 +294,19 @@ static json_t *add_named(json_t *report, const struct weir_view *view, const cha
 	return report;
 }
 
+json_t *weir_report_confirm(const struct weir_view *view)
+{
+	struct weir_waiting waiting = { 0 };
+
+	if (view->engine)
+		waiting = weir_engine_waiting(view->engine);
+	if (waiting.state == WEIR_WAITING_NOTHING)
+		return json_null();
+	return json_pack("{s:s, s:s, s:b, s:I}", "state",
+			 waiting.state == WEIR_WAITING ? "waiting" : "undone", "what", waiting.what,
+			 "save", waiting.save, "left_ns", (json_int_t)waiting.left_ns);
+}
+
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
 			 struct weir_error *err)
 {
@@ -311,6 +324,7 @@ json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc
 	json_t *report = weir_report_new(view);
 
 	*rc = 0;
+	report = weir_report_add(report, "confirm", weir_report_confirm(view));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (all ? !strcmp(parts[i].name, "bans") : strcmp(parts[i].name, what))
 			continue;

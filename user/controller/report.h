@@ -44,6 +44,9 @@ struct weir_view {
 /* {"schema": 1, "live": …, "time_ns": …}, for a report to be added to. */
 json_t *weir_report_new(const struct weir_view *view);
 
+/* What waits to be confirmed, or was undone; null: nothing, or the controller is down. */
+json_t *weir_report_confirm(const struct weir_view *view);
+
 /* Adds `value` (a reference it takes over) to `report`; NULL for either gives up both. */
 json_t *weir_report_add(json_t *report, const char *field, json_t *value);
 
