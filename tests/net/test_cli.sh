@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 WEIR=${WEIR:-$LAB_ROOT/build/weir}
-COMMANDS="run check reload show set why top watch events stop version"
+COMMANDS="run check reload show set why top watch events stop version confirm"
 
 weir() {
   "$WEIR" "$@"
@@ -200,8 +200,9 @@ test_show() {
   expect_exit "show NAME" 0 "source/32/64" weir show per-ip
   expect_exit "show of none" 1 "there is no limit or service 'nope'" weir show nope
   expect_equal "show -j" "$(json 'keys' show)" \
-    '["interfaces","ledger","limits","lists","live","schema","time_ns"]'
-  expect_equal "show -j limits" "$(json 'keys' show limits)" '["limits","live","schema","time_ns"]'
+    '["confirm","interfaces","ledger","limits","lists","live","schema","time_ns"]'
+  expect_equal "show -j limits" "$(json 'keys' show limits)" \
+    '["confirm","limits","live","schema","time_ns"]'
   expect_equal "numbers in base units" "$(json '.limits[0].settings' show per-ip)" \
     '{"rate":1000,"burst":1000}'
   expect_equal "the interface" \

@@ -24,11 +24,12 @@ static void reads_what_sshd_writes(void)
 	CU_ASSERT_EQUAL(memcmp(session.peer, four, 16), 0);
 	CU_ASSERT_EQUAL(session.peer_port, 50123);
 	CU_ASSERT_EQUAL(session.own_port, 22);
-	CU_ASSERT_EQUAL(weir_session_parse("::ffff:192.0.2.7 1 ::ffff:192.0.2.1 22", &session, &err),
-			0);
+	CU_ASSERT_EQUAL(
+		weir_session_parse("::ffff:192.0.2.7 1 ::ffff:192.0.2.1 22", &session, &err), 0);
 	CU_ASSERT_EQUAL(session.family, 4);
 	CU_ASSERT_EQUAL(memcmp(session.peer, four, 16), 0);
-	CU_ASSERT_EQUAL(weir_session_parse("fe80::1%eth0 65535 fe80::2%eth0 22", &session, &err), 0);
+	CU_ASSERT_EQUAL(weir_session_parse("fe80::1%eth0 65535 fe80::2%eth0 22", &session, &err),
+			0);
 	CU_ASSERT_EQUAL(session.family, 6);
 	CU_ASSERT_EQUAL(memcmp(session.peer, six, 16), 0);
 }

@@ -23,7 +23,7 @@ const struct weir_command weir_command_confirm = {
 	.name = "confirm",
 	.arguments = "",
 	.summary = "keep a change made with --confirm, or with --undo go back now",
-	.example = "  weir reload --confirm 30s\n  weir confirm",
+	.example = "  weir confirm\n  weir confirm --undo",
 	.options = WEIR_OPTION_UNDO | WEIR_OPTION_SOCKET,
 	.run = run,
 };

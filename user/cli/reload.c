@@ -24,7 +24,7 @@ const struct weir_command weir_command_reload = {
 	.name = "reload",
 	.arguments = "",
 	.summary = "apply the configuration: all of it, or nothing changes",
-	.example = "  weir check && weir reload\n  weir reload --confirm 30s && weir confirm",
+	.example = "  weir reload --confirm 30s && weir confirm\n  weir check && weir reload",
 	.options = WEIR_OPTION_CONFIRM | WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
 	.run = run,
 };

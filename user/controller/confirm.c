@@ -86,8 +86,8 @@ int weir_confirm_read(const char *path, struct weir_confirm **out, struct weir_e
 
 static json_t *pack(const struct weir_confirm *confirm)
 {
-	json_t *root = json_pack("{s:i, s:b, s:b, s:s, s:I, s:s, s:I, s:s, s:s}", "version", VERSION,
-				 "undone", confirm->undone, "reload", confirm->reload, "what",
+	json_t *root = json_pack("{s:i, s:b, s:b, s:s, s:I, s:s, s:I, s:s, s:s}", "version",
+				 VERSION, "undone", confirm->undone, "reload", confirm->reload, "what",
 				 confirm->what, "within_ns", (json_int_t)confirm->within_ns,
 				 "boot_id", confirm->boot_id, "until_ns",
 				 (json_int_t)confirm->until_ns, "before", confirm->before, "after",
@@ -113,8 +113,8 @@ int weir_confirm_write(const char *path, const struct weir_confirm *confirm,
 	free(text);
 	json_decref(root);
 	return code ? weir_error_set(err, code,
-				     "can't note in %s what to go back to: %s: without --confirm it "
-				     "needs no note",
+				     "can't note in %s what to go back to: %s: without --confirm "
+				     "it needs no note",
 				     path, strerror(-code)) :
 		      0;
 }

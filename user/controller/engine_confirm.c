@@ -30,8 +30,8 @@ int weir_engine_may_change(const struct weir_engine *engine, const struct weir_t
 
 	if (waiting.state == WEIR_WAITING)
 		return weir_error_set(err, -EALREADY,
-				      "%s waits to be confirmed for another %s: first weir confirm, "
-				      "or weir confirm --undo",
+				      "%s waits to be confirmed for another %s: first weir "
+				      "confirm, or weir confirm --undo",
 				      waiting.what,
 				      weir_time_print((waiting.left_ns / 1000000000 + 1) *
 							      1000000000,

@@ -59,8 +59,10 @@ static int check_not_allowed(const struct weir_engine *engine, const struct weir
 			     const struct weir_prefix *prefix, struct weir_error *err)
 {
 	const struct weir_list_table *allow = &engine->lists.tables[WEIR_ALLOW];
-	struct weir_list_table lists[WEIR_LISTS] = { [WEIR_ALLOW] = *allow,
-						     [WEIR_DENY] = engine->lists.tables[WEIR_DENY] };
+	struct weir_list_table lists[WEIR_LISTS] = {
+		[WEIR_ALLOW] = *allow,
+		[WEIR_DENY] = engine->lists.tables[WEIR_DENY],
+	};
 	struct weir_list_entry *copy = malloc((allow->count + 1) * sizeof(*copy));
 	struct weir_compiled *compiled = NULL;
 	int code = 0;

@@ -124,12 +124,13 @@ static int refusing(const struct weir_session_ground *ground, const struct weir_
 		weir_compiled_match(ground->compiled, packet, hook, slot, WEIR_BY_VLAN);
 
 	for (size_t i = 0; i < ground->policy->limit_count; i++) {
+		const struct weir_policy_limit *limit = &ground->policy->limits[i];
 		const bool changes = ground->only < 0 || ground->only == (int)i;
 		uint8_t flags = ground->compiled->limits[i].flags;
 
 		if (!changes || !weir_bitmap_has(&match, i) || flags & WEIR_LIMIT_MONITOR)
 			continue;
-		if (flags & WEIR_LIMIT_BLOCK || (part != SYN && starves(&ground->policy->limits[i])))
+		if (flags & WEIR_LIMIT_BLOCK || (part != SYN && starves(limit)))
 			return (int)i;
 	}
 	return -1;
@@ -139,9 +140,10 @@ static int say_limit(const struct weir_session_ground *ground, int index, enum p
 		     const char *peer, struct weir_error *err)
 {
 	const struct weir_policy_limit *limit = &ground->policy->limits[index];
-	const char *what = ground->compiled->limits[index].flags & WEIR_LIMIT_BLOCK ?
-				   (part == SYN ? "refuses new connections from it" : "refuses it") :
-				   "is too slow for it";
+	const bool block = ground->compiled->limits[index].flags & WEIR_LIMIT_BLOCK;
+	const char *what = !block	 ? "is too slow for it" :
+			   part == SYN ? "refuses new connections from it" :
+					 "refuses it";
 
 	return weir_error_set(err, -ECONNABORTED, "%s:%u: limit %s (%s) %s, " ADVICE,
 			      ground->policy->file, limit->line, limit->name,
