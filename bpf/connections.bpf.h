@@ -108,7 +108,6 @@ static __always_inline void weir_gate_enter(struct weir_entering *entering,
 	weir_opaque(gates);
 	socket->gate[gates & (WEIR_SOCKET_GATES - 1)] = (struct weir_socket_gate){
 		.tag = charge->tag,
-		.own_sets = limit->own_sets,
 		.slot = limit->slot,
 	};
 	socket->gates = gates + 1;
@@ -154,6 +153,8 @@ static __always_inline bool weir_socket_look(struct weir_context *context,
 					     const struct sock_common *common, uint32_t *service)
 {
 	const struct weir_policy_head *head;
+	const struct weir_service_policy *found;
+	uint32_t index;
 
 	*service = 0;
 	context->generation = weir_board.active.generation & 1;
@@ -161,8 +162,12 @@ static __always_inline bool weir_socket_look(struct weir_context *context,
 	if ((!head->gates && !head->services) || !weir_is_counted_here(common) ||
 	    !weir_packet_of(&context->packet, common))
 		return false;
-	if (head->services)
-		*service = weir_service_at_port(context->packet.destination_port);
+	if (!head->services)
+		return true;
+	index = weir_service_at_port(context->packet.destination_port) - 1;
+	found = bpf_map_lookup_elem(&weir_services, &index);
+	if (found && weir_service_fits(found, &context->packet, index))
+		*service = index + 1;
 	return true;
 }
 
@@ -200,16 +205,9 @@ static __always_inline uint32_t weir_socket_enter(struct weir_context *context,
 
 /* ---- leave ---- */
 
-static __always_inline struct weir_set *weir_gate_set(const struct weir_socket_gate *gate,
-						      uint32_t index)
+static __always_inline struct weir_set *weir_gate_set(uint32_t index)
 {
-	uint32_t slot = gate->slot;
-	void *own;
-
-	if (!gate->own_sets)
-		return bpf_map_lookup_elem(&weir_ledger, &index);
-	own = bpf_map_lookup_elem(&weir_own_ledgers, &slot);
-	return own ? bpf_map_lookup_elem(own, &index) : 0;
+	return bpf_map_lookup_elem(&weir_ledger, &index);
 }
 
 /* More than anybody loses in a row; a recount would give the place back. */
@@ -221,14 +219,13 @@ __noinline int weir_gate_leave(const struct weir_socket_gate *gate, uint64_t now
 	struct weir_set *first, *second, *set;
 	struct weir_charge charge = { 0 };
 	uint64_t *state, word;
-	uint32_t sets;
 
 	if (!gate)
 		return 0;
-	sets = gate->own_sets ? gate->own_sets : weir_shape.sets;
 	charge.tag = gate->tag;
-	first = weir_gate_set(gate, weir_tag_first(gate->tag, sets));
-	second = weir_gate_set(gate, weir_tag_second(gate->tag, sets, &weir_shape.seeds));
+	first = weir_gate_set(weir_tag_first(gate->tag, weir_shape.sets));
+	second = weir_gate_set(
+		weir_tag_second(gate->tag, weir_shape.sets, &weir_shape.seeds));
 	set = first && second ? weir_place_find(&charge, first, second) : 0;
 	if (!set)
 		return 0;

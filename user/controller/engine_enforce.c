@@ -71,9 +71,9 @@ void weir_engine_recount(struct weir_engine *engine)
 				(unsigned long long)recounted.healed);
 }
 
-/* The programs that watch sockets, as soon as the policy needs them, and its services. */
-static int watch(struct weir_engine *engine, const struct weir_policy *policy,
-		 const struct weir_compiled *compiled, struct weir_error *err)
+/* The programs that watch sockets, as soon as the policy needs them. */
+static int watch(struct weir_engine *engine, const struct weir_compiled *compiled,
+		 struct weir_error *err)
 {
 	int code = 0;
 
@@ -82,7 +82,7 @@ static int watch(struct weir_engine *engine, const struct weir_policy *policy,
 					     &engine->generation, err);
 	if (!code && compiled->head.services)
 		code = weir_connections_watch_payload(engine->connections, &engine->load, err);
-	return code ? code : weir_exchanges_apply(&engine->exchanges, policy, err);
+	return code;
 }
 
 /* Whether a limit in force counts in the shared ledger and won't, or not under the same keys. */
@@ -152,6 +152,8 @@ static int prepare(struct weir_engine *engine, const struct weir_policy *policy,
 	if (!code)
 		code = weir_lists_plan(&engine->lists, policy, lists, err);
 	if (!code)
+		code = weir_exchanges_check(&engine->exchanges, policy, err);
+	if (!code)
 		code = weir_engine_check_session(terms, policy, *compiled, plan,
 						 lists->tables, -1, err);
 	return code;
@@ -164,7 +166,9 @@ int weir_engine_enforce(struct weir_engine *engine, struct weir_policy *policy,
 	struct weir_compiled *compiled = NULL;
 	struct weir_lists_plan lists = { 0 };
 	struct weir_confirm *note = NULL;
+	struct weir_error other;
 	struct weir_held plan;
+	bool waits;
 	int code = prepare(engine, policy, terms, &plan, &lists, &compiled, err);
 
 	if (!code)
@@ -172,20 +176,26 @@ int weir_engine_enforce(struct weir_engine *engine, struct weir_policy *policy,
 	if (!code)
 		code = weir_load_publish(&engine->load, err);
 	if (!code)
-		code = watch(engine, policy, compiled, err);
+		code = watch(engine, compiled, err);
 	if (code)
 		goto out;
 	code = weir_held_take(engine, &plan, hooks_of(compiled), err);
 	if (code && need_interface)
 		goto out;
+	waits = note;
 	code = weir_engine_wait(engine, note, policy, err);
 	note = NULL;
-	if (!code)
+	if (!code) {
 		code = put_into_force(engine, compiled, &lists, err);
+		if (code && waits)
+			weir_engine_forget(engine, &other);
+	}
 	if (code && engine->policy)
 		weir_held_sweep(engine, false);
 	if (code)
 		goto out;
+	if (weir_exchanges_apply(&engine->exchanges, policy, &other))
+		weir_engine_say(engine, "%s", other.text);
 	engine->held = plan;
 	engine->hooks = hooks_of(compiled);
 	weir_policy_free(engine->policy);
