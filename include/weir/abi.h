@@ -154,16 +154,17 @@ struct weir_interface_line {
 };
 
 /*
- * Gates count the connections that sockets of these network namespaces accepted, whatever
+ * Gates count the connections that sockets of this network namespace accepted, whatever
  * interface they came in by: a socket doesn't know it, nor the hook, so match.interfaces,
- * match.vlan and hook say only which SYNs may be refused. A namespace is known by the inode
- * of /proc/PID/ns/net.
+ * match.vlan and hook say only which SYNs may be refused. Sockets of other namespaces count
+ * where the SYN that they accepted is pending at the gate. A namespace is known by the inode of
+ * /proc/PID/ns/net.
  */
-#define WEIR_NETNS_MAX 14
 struct weir_where {
-	uint32_t netns[WEIR_NETNS_MAX]; /* 0: none */
-	uint32_t walk;			/* number of the recount that is going on; 0: none is */
-	uint32_t walks;			/* of the last one; never 0 again */
+	uint32_t netns; /* 0: none yet */
+	uint32_t walk;	/* number of the recount that is going on; 0: none is */
+	uint32_t walks; /* of the last one; never 0 again */
+	uint32_t reserved[13];
 };
 _Static_assert(sizeof(struct weir_where) == 64, "one cache line");
 
