@@ -193,6 +193,27 @@ static void a_hanging_one_fails_once(void)
 }
 
 /* A breaker's word: all are refused but a probe; it does not outlast the controller. */
+static int note_slot(void *context, void *data, size_t size)
+{
+	uint16_t *slot = context;
+
+	if (size >= sizeof(struct weir_event))
+		*slot = ((const struct weir_event *)data)->slot;
+	return 0;
+}
+
+/* Who the last sampled refusal says it was refused by. */
+static uint16_t refused_by(void)
+{
+	uint16_t slot = 0;
+	struct ring_buffer *ring = ring_buffer__new(weir_engine_dataplane(engine)->events_fd,
+						    note_slot, &slot, NULL);
+
+	ring_buffer__consume(ring);
+	ring_buffer__free(ring);
+	return slot;
+}
+
 static void newcomers_get_what_they_are_told(void)
 {
 	struct weir_service_output output = { .drop = 1, .ceiling = WEIR_SERVICE_NO_CEILING };
@@ -203,6 +224,7 @@ static void newcomers_get_what_they_are_told(void)
 	weir_exchanges_steer(&engine->exchanges, place, now_ns(), &output);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 20, 1), 0);
 	CU_ASSERT(counts().dropped >= 20);
+	CU_ASSERT_EQUAL(refused_by(), WEIR_BY_SERVICE | place);
 	output.probe_ns = 1;
 	weir_exchanges_steer(&engine->exchanges, place, now_ns(), &output);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 5, 5), 5);
@@ -213,6 +235,7 @@ static void newcomers_get_what_they_are_told(void)
 	pass(clients.fd[0], peer_of(clients.fd[0]), "GET");
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 3, 1), 0);
 	CU_ASSERT(counts().shed >= 3);
+	CU_ASSERT_EQUAL(refused_by(), WEIR_BY_SERVICE | WEIR_BY_SHEDDER | place);
 	weir_exchanges_steer(&engine->exchanges, place, now_ns() - WEIR_STEER_NS, &output);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 3, 3), 3);
 	CU_ASSERT_EQUAL(counts().failure, 0);

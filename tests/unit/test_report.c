@@ -384,6 +384,19 @@ static void event_says_all_it_knows(void)
 	event.slot = WEIR_NO_LIMIT;
 	made = weir_report_event(&fake, &event, 0);
 	CU_ASSERT(json_is_null(at(made, "limit")));
+	CU_ASSERT(json_is_null(at(made, "service")));
+	json_decref(made);
+	strcpy((char *)fake.services[200].name, "web");
+	event.slot = WEIR_BY_SERVICE | 200;
+	made = weir_report_event(&fake, &event, 0);
+	CU_ASSERT(json_is_null(at(made, "limit")));
+	CU_ASSERT_STRING_EQUAL(text(made, "service"), "web");
+	CU_ASSERT_STRING_EQUAL(text(made, "loop"), "breaker");
+	json_decref(made);
+	event.slot |= WEIR_BY_SHEDDER;
+	made = weir_report_event(&fake, &event, 0);
+	CU_ASSERT_STRING_EQUAL(text(made, "service"), "web");
+	CU_ASSERT_STRING_EQUAL(text(made, "loop"), "shedder");
 	json_decref(made);
 	fake_dataplane_free(&fake);
 }

@@ -301,6 +301,8 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 		rc = watch_engine(loop, err);
 	if (!rc)
 		rc = weir_loop_services_apply(loop, err);
+	if (!rc)
+		rc = weir_loop_freeze_kept(loop, err);
 	return rc;
 }
 

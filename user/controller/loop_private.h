@@ -55,6 +55,9 @@ int weir_loop_undo(struct weir_loop *loop, struct weir_error *err);
 /* loop_services.c: the services of the policy in force, at the start and after a reload. */
 int weir_loop_services_apply(struct weir_loop *loop, struct weir_error *err);
 void weir_loop_services_end(struct weir_loop *loop);
+/* What is frozen, on file with the overrides; and from there at the start. */
+int weir_loop_keep_frozen(struct weir_loop *loop, struct weir_error *err);
+int weir_loop_freeze_kept(struct weir_loop *loop, struct weir_error *err);
 
 /* commands_change.c */
 void weir_commands_set(struct weir_loop *loop, struct weir_control_client *client,

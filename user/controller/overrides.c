@@ -16,6 +16,23 @@ static int corrupt(const char *path, int line, const char *what, struct weir_err
 			      path, line, what);
 }
 
+/* {"web": ["governor"]} */
+static bool is_frozen(json_t *frozen)
+{
+	bool good = json_is_object(frozen);
+	json_t *loops, *loop;
+	const char *name;
+	size_t i;
+
+	json_object_foreach(frozen, name, loops)
+	{
+		good &= json_is_array(loops);
+		json_array_foreach(loops, i, loop)
+			good &= json_is_string(loop);
+	}
+	return good;
+}
+
 /* The file, checked to its last value; an empty one where there is none. NULL, *code. */
 static json_t *read_file(const char *path, int *code, struct weir_error *err)
 {
@@ -40,6 +57,8 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 	if (json_integer_value(json_object_get(root, "version")) != 1 ||
 	    !json_is_object(json_object_get(root, "limits")))
 		*code = corrupt(path, 1, "not a file of version 1 with limits", err);
+	if (json_object_get(root, "frozen") && !is_frozen(json_object_get(root, "frozen")))
+		*code = corrupt(path, 1, "frozen is not an object of lists of loops", err);
 	json_object_foreach(json_object_get(root, "limits"), name, fields)
 	{
 		const char *field;
@@ -101,12 +120,22 @@ int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engi
 	return 0;
 }
 
+/* The whole file; takes over `root`. */
+static int write_file(const char *path, json_t *root, struct weir_error *err)
+{
+	char *text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
+	int code = text ? weir_file_replace(path, text) : -ENOMEM;
+
+	free(text);
+	json_decref(root);
+	return code ? weir_error_set(err, code, "can't save to %s: %s", path, strerror(-code)) : 0;
+}
+
 int weir_overrides_save(const char *path, const char *limit,
 			const struct weir_policy_change *changes, size_t count,
 			struct weir_error *err)
 {
 	json_t *root, *limits, *fields;
-	char *text = NULL;
 	int code;
 
 	root = read_file(path, &code, err);
@@ -120,11 +149,33 @@ int weir_overrides_save(const char *path, const char *limit,
 	}
 	for (size_t i = 0; i < count; i++)
 		json_object_set_new(fields, changes[i].field, json_string(changes[i].value));
-	text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
-	code = text ? weir_file_replace(path, text) : -ENOMEM;
-	free(text);
+	return write_file(path, root, err);
+}
+
+/* ---- frozen loops ---- */
+
+json_t *weir_overrides_frozen(const char *path, int *code, struct weir_error *err)
+{
+	json_t *root = read_file(path, code, err), *frozen;
+
+	if (!root) {
+		*code = *code ? *code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
+		return NULL;
+	}
+	frozen = json_incref(json_object_get(root, "frozen"));
 	json_decref(root);
-	if (code)
-		return weir_error_set(err, code, "can't save to %s: %s", path, strerror(-code));
-	return 0;
+	return frozen ? frozen : json_object();
+}
+
+int weir_overrides_save_frozen(const char *path, json_t *frozen, struct weir_error *err)
+{
+	int code;
+	json_t *root = read_file(path, &code, err);
+
+	if (!root) {
+		json_decref(frozen);
+		return code ? code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
+	}
+	json_object_set_new(root, "frozen", frozen);
+	return write_file(path, root, err);
 }
