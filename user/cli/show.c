@@ -37,6 +37,18 @@ static void heading(struct weir_table *table, const char *const *names)
 		weir_table_add(table, "%s", *names);
 }
 
+/* "gate limit 50: inside 12, pending 1" */
+static void add_setting(struct weir_table *table, json_t *limit)
+{
+	if (!json_is_integer(json_object_get(limit, "inside")))
+		weir_table_add(table, "%s", text(limit, "setting"));
+	else
+		weir_table_add(table, "%s: inside %lld, pending %lld%s", text(limit, "setting"),
+			       number(limit, "inside"), number(limit, "pending"),
+			       json_is_true(json_object_get(limit, "estimated")) ? " (estimated)"
+										 : "");
+}
+
 static void say_limits(json_t *limits)
 {
 	static const char *const names[] = { "LIMIT",	 "MODE",    "KEY",	 "SETTING",
@@ -54,7 +66,7 @@ static void say_limits(json_t *limits)
 		weir_table_add(&table, "%s", text(limit, "name"));
 		weir_table_add(&table, "%s", text(limit, "mode"));
 		weir_table_add(&table, "%s", text(limit, "key"));
-		weir_table_add(&table, "%s", text(limit, "setting"));
+		add_setting(&table, limit);
 		weir_table_add(&table, "%lld", number(limit, "admitted"));
 		weir_table_add(&table, "%lld", number(limit, monitor ? "would_refuse" : "refused"));
 		weir_table_add(&table, "%lld", number(limit, "untracked"));
@@ -98,6 +110,9 @@ static void say_interfaces(json_t *interfaces)
 
 static void say_ledger(json_t *ledger)
 {
+	json_t *own;
+	size_t i;
+
 	printf("ledger: places %lld  memory %.1f MB  held %.2f%%%s  known %.2f%%  untracked %lld  "
 	       "contended %lld  events_lost %lld\n",
 	       number(ledger, "places"), (double)number(ledger, "memory_bytes") / 1e6,
@@ -106,6 +121,11 @@ static void say_ledger(json_t *ledger)
 	       json_number_value(json_object_get(ledger, "known_percent")),
 	       number(ledger, "untracked"), number(ledger, "contended"),
 	       number(ledger, "events_lost"));
+	json_array_foreach(json_object_get(ledger, "own"), i, own)
+		printf("ledger of %s: places %lld  held %.2f%%  known %.2f%%\n",
+		       text(own, "limit"), number(own, "places"),
+		       json_number_value(json_object_get(own, "held_percent")),
+		       json_number_value(json_object_get(own, "known_percent")));
 }
 
 static void say_lists(json_t *lists)
