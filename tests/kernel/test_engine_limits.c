@@ -379,6 +379,41 @@ static void a_ban_outlives_the_controller(void)
 	lab_close();
 }
 
+/* By its address or its key, at once, and its refusals of before are forgotten. */
+static void a_ban_is_lifted_by_hand(void)
+{
+	static const char *const keys[] = { "10.9.0.1", "10.9.0.0/24" };
+	struct weir_engine *engine;
+	struct weir_totals totals;
+	struct weir_error err;
+	size_t lifted;
+
+	lab_open();
+	lab_config(W0, "  - {name: strict, key: {source: {v4: 24}}, bucket: {rate: 1/d, burst: 1}, "
+		       "ban: {after: 5 refusals in 1h, for: 1h}}\n");
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_unban(engine, "10.9.0.1", &lifted, &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "10.9.0.1"));
+	for (size_t i = 0; i < 2; i++) {
+		totals = lab_totals(engine, 0);
+		lab_send(10, 1, 53);
+		lab_await(engine, 0, totals.passed_packets + totals.refused_packets + 10);
+		CU_ASSERT(lab_totals(engine, 0).banned_packets > totals.banned_packets);
+		CU_ASSERT_EQUAL(weir_engine_unban(engine, "10.8.0.1", &lifted, &err), -ENOENT);
+		CU_ASSERT_EQUAL(weir_engine_unban(engine, keys[i], &lifted, &err), 0);
+		CU_ASSERT_EQUAL(lifted, 1);
+		/* Four more are refused, but not for a ban. */
+		totals = lab_totals(engine, 0);
+		lab_send(4, 1, 53);
+		lab_await(engine, 0, totals.passed_packets + totals.refused_packets + 4);
+		CU_ASSERT_EQUAL(lab_totals(engine, 0).banned_packets, totals.banned_packets);
+		CU_ASSERT_EQUAL(weir_engine_unban(engine, keys[i], &lifted, &err), -ENOENT);
+	}
+	CU_ASSERT(lab_said("limit strict: ban of 10.9.0.1 lifted"));
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
 /* ---- what is told about them ---- */
 
 static json_t *told(json_t *report, const char *array, size_t i, const char *field)
@@ -419,6 +454,14 @@ static void why_and_top_see_own_ledgers(void)
 	CU_ASSERT_TRUE(json_is_null(json_object_get(json_object_get(report, "lists"), "deny")));
 	json_decref(report);
 
+	report = json_pack("{s:o}", "own", weir_report_own(&view));
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "own", 0, "limit")), "slide");
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "own", 1, "limit")), "flow");
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "own", 1, "places")) *
+				json_real_value(told(report, "own", 1, "known_percent")),
+			200);
+	json_decref(report);
+
 	CU_ASSERT_EQUAL_FATAL(weir_scan_new(&scan, view.dataplane, false), 0);
 	CU_ASSERT_EQUAL(weir_top_init(&top, 10, WEIR_NO_LIMIT, false), 0);
 	weir_scan_run(scan, tops, 1);
@@ -447,4 +490,4 @@ WEIR_TESTS("engine_limits", TEST(reloads_that_change_nothing), TEST(why_and_top_
 	   TEST(each_kind_limits), TEST(a_sliding_window_and_its_set),
 	   TEST(rings_outlive_the_controller), TEST(aligned_periods_follow_the_wall_clock),
 	   TEST(a_removed_limit_holds_no_place), TEST(B3_reloads_under_a_flood_leak_nothing),
-	   TEST(a_ban_outlives_the_controller))
+	   TEST(a_ban_outlives_the_controller), TEST(a_ban_is_lifted_by_hand))

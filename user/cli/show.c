@@ -225,6 +225,12 @@ static int run_pinned(const struct weir_cli *cli, const char *what)
 	if (code)
 		return code;
 	weir_pinned_measure(pinned);
+	if (!strcmp(what, "all") || !strcmp(what, "lists"))
+		code = weir_pinned_read_lists(pinned, cli);
+	if (code) {
+		weir_pinned_close(pinned);
+		return code;
+	}
 	report = weir_report_show(&pinned->view, what, &rc, &err);
 	code = rc ? weir_cli_fail(cli, weir_control_code(rc), &err) : say(cli, report);
 	weir_pinned_close(pinned);

@@ -32,6 +32,7 @@ static void view_init(struct weir_view *view, const struct weir_loop *loop,
 		.interface_count = count,
 		.services = loop->services,
 		.engine = loop->engine,
+		.lists = weir_engine_list(loop->engine, WEIR_ALLOW),
 		.live = true,
 		.now_ns = weir_monotonic_ns(),
 	};
@@ -267,6 +268,26 @@ static void deny(struct weir_loop *loop, struct weir_control_client *client, jso
 	list(loop, client, WEIR_DENY, arguments);
 }
 
+static void ban(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const char *action = json_string_value(json_object_get(arguments, "action"));
+	const char *key = json_string_value(json_object_get(arguments, "key"));
+	struct weir_error err;
+	size_t lifted;
+	int rc;
+
+	if (!key || !action || strcmp(action, "del")) {
+		weir_control_fail(client, 1, "ban takes an 'action', del, and a text 'key'");
+		return;
+	}
+	rc = weir_engine_unban(loop->engine, key, &lifted, &err);
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_control_reply(client, json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA,
+						     "lifted", (json_int_t)lifted));
+}
+
 /* ---- the rest ---- */
 
 static void watch(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
@@ -323,6 +344,7 @@ static const struct command {
 	{ "report", weir_commands_report },
 	{ "allow", allow },
 	{ "deny", deny },
+	{ "ban", ban },
 };
 
 void weir_commands_handle(void *context, struct weir_control_client *client, const char *command,
@@ -338,7 +360,7 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 	}
 	weir_error_set(&err, -EINVAL,
 		       "unknown command '%.64s': there are show, set, reload, confirm, top, why, "
-		       "watch, events, stop, allow, deny, freeze, thaw, report",
+		       "watch, events, stop, allow, deny, ban, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
 }

@@ -155,7 +155,13 @@ int weir_engine_list_del(struct weir_engine *engine, enum weir_list list, const 
 int weir_engine_list_check(const struct weir_engine *engine, enum weir_list list, bool add,
 			   const char *prefix, const struct weir_session *session,
 			   struct weir_error *err);
-/* The table itself, sorted; until the next change. */
+/*
+ * Lifts the bans of a key, as `weir show bans` has it or an address in it, at every limit; its
+ * refusals so far don't count towards the next. -ENOENT.
+ */
+int weir_engine_unban(struct weir_engine *engine, const char *key, size_t *count,
+		      struct weir_error *err);
+/* The table itself, sorted; until the next change. That of WEIR_DENY lies behind the other. */
 const struct weir_list_table *weir_engine_list(const struct weir_engine *engine,
 					       enum weir_list list);
 

@@ -36,7 +36,8 @@ struct weir_view {
 	const struct weir_interface_status *interfaces;
 	size_t interface_count;
 	const struct weir_services *services; /* NULL: only a controller knows */
-	const struct weir_engine *engine; /* for the lists; NULL: not known */
+	const struct weir_engine *engine; /* for what waits; NULL: not known */
+	const struct weir_list_table *lists; /* [WEIR_LISTS]; NULL: not known */
 	bool live;	 /* a controller keeps it; false: read from the pins */
 	uint64_t now_ns; /* CLOCK_MONOTONIC, which is what the kernel side counts by */
 };

@@ -60,6 +60,7 @@ static json_t *own_fill(const struct weir_view *view, const struct weir_limit *l
 	const struct weir_label *label = &view->dataplane->labels[limit->slot];
 	char name[sizeof(label->name)];
 	struct weir_own_view own;
+	json_int_t places;
 	uint32_t stride;
 
 	if (weir_own_view_open(&own, view->dataplane, limit->slot))
@@ -71,11 +72,12 @@ static json_t *own_fill(const struct weir_view *view, const struct weir_limit *l
 			held += !weir_neutral(weir_once(own.ledger[i].state[way]), now_ticks);
 		}
 	}
+	places = (json_int_t)own.sets * WEIR_WAYS;
 	memcpy(name, label->name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	weir_own_view_close(&own);
 	return json_pack("{s:s, s:I, s:f, s:f}", "limit", name, "places",
-			 (json_int_t)own.sets * WEIR_WAYS, "held_percent",
+			 places, "held_percent",
 			 100 * (double)held / fmax((double)seen, 1), "known_percent",
 			 100 * (double)known / fmax((double)seen, 1));
 }
