@@ -43,7 +43,7 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean install fuzz-targets FORCE
+.PHONY: all lib tests test check bench clean fuzz-targets static list-static FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -69,7 +69,7 @@ tests: $(B)/tests/unit/test_threads
 
 $(B)/$(LIB_SONAME): $(LIB_OBJ) user/lib/libweir.map
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,-z,defs \
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,-z,defs \
 		-Wl,--version-script=user/lib/libweir.map $(LIB_OBJ) -o $@ -lm
 
 $(B)/libweir.so: $(B)/$(LIB_SONAME)
@@ -99,7 +99,7 @@ $(B)/tests/unit/test_threads: tests/tsan/test_threads.c tests/harness.c $(LIB_SR
 
 $(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $^ -o $@ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 
 $(CTRL_OBJ): | $(SKELS)
 
@@ -188,6 +188,21 @@ $(CTRL_SRC:%.c=$(B)/fuzz/%.o): | $(SKELS)
 $(B)/fuzz/fuzz_%: $(B)/fuzz/tests/fuzz/fuzz_%.o $(B)/fuzz/libweir.a
 	$(call say,LD,$@)
 	$(Q)$(CLANG) $(FUZZ) -fsanitize=fuzzer $^ -o $@ $(LDLIBS)
+
+# The analysers (scripts/analyse.sh) over what has changed since they found nothing in it.
+STATIC_SRC := $(LIB_SRC) $(CTRL_SRC) $(CLI_SRC)
+
+static: $(STATIC_SRC:%.c=$(B)/static/%.ok)
+
+$(B)/static/%.ok: %.c .clang-tidy scripts/analyse.sh | $(SKELS)
+	$(call say,STATIC,$<)
+	$(Q)mkdir -p $(@D) && scripts/analyse.sh $< $(filter-out -MMD -MP,$(ALLFLAGS)) -Itests
+	$(Q)$(CC) $(filter-out -MMD,$(ALLFLAGS)) -Itests -MM -MT $@ -MF $(@:.ok=.d) $< && touch $@
+
+list-static:
+	@printf '%s\n' $(STATIC_SRC)
+
+include packaging/install.mk
 
 test:
 	scripts/test.sh

@@ -13,10 +13,13 @@ packages=(
   # build
   gcc g++ libc6-dev linux-libc-dev make pkg-config clang llvm bpftool
   libbpf-dev libxdp-dev libelf-dev zlib1g-dev
-  libyaml-dev libjansson-dev libevent-dev libncurses-dev
+  libyaml-dev libjansson-dev libevent-dev libncurses-dev scdoc
   # tests: CUnit, libFuzzer's runtime, the lab's tools, checks of scripts
   libcunit1-dev libclang-rt-14-dev
+  clang-tidy cppcheck
   iproute2 ethtool iperf3 jq mawk procps util-linux shellcheck
+  # tests: the packages, the unit, man pages, completion; what the docs' pages use
+  dpkg-dev debhelper lintian systemd man-db groff git zsh fish python3 curl nftables iptables
 )
 
 is_installed() {

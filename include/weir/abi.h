@@ -157,14 +157,12 @@ struct weir_interface_line {
  * Gates count the connections that sockets of this network namespace accepted, whatever
  * interface they came in by: a socket doesn't know it, nor the hook, so match.interfaces,
  * match.vlan and hook say only which SYNs may be refused. Sockets of other namespaces count
- * where the SYN that they accepted is pending at the gate. A namespace is known by the inode of
- * /proc/PID/ns/net.
+ * where the SYN that they accepted is pending at the gate. netns: inode of /proc/PID/ns/net.
  */
 struct weir_where {
-	uint32_t netns; /* 0: none yet */
-	uint32_t walk;	/* number of the recount that is going on; 0: none is */
-	uint32_t walks; /* of the last one; never 0 again */
-	uint32_t reserved[13];
+	uint32_t netns;
+	uint32_t walk; /* number of the recount that is going on; 0: none is */
+	uint32_t walks, reserved[13]; /* walks: the last one's, never 0 again */
 };
 _Static_assert(sizeof(struct weir_where) == 64, "one cache line");
 
@@ -234,7 +232,7 @@ enum weir_service_protocol {
 	WEIR_SERVICE_UDP = 1 << 1,
 };
 
-/* Map `weir_service_prefixes`: addresses of this host that services keep to. The value is 1. */
+/* Map `weir_service_prefixes`: addresses of this host that services keep to. */
 #define WEIR_SERVICE_PREFIXES_MAX 8192
 struct weir_service_prefix {
 	uint32_t length;  /* WEIR_SERVICE_PREFIX_BITS, then the prefix */
@@ -244,7 +242,6 @@ struct weir_service_prefix {
 	uint8_t address[16];
 };
 #define WEIR_SERVICE_PREFIX_BITS 32U
-_Static_assert(sizeof(struct weir_service_prefix) == 24, "no hidden padding");
 
 struct weir_service_policy {
 	char name[32];	      /* "": nobody's */
@@ -496,7 +493,7 @@ struct weir_event {
 	uint8_t reserved[6];
 };
 #define WEIR_NO_LIMIT 0xffff
-#define WEIR_BY_SERVICE 0x8000 /* refused for a service: that and its index … */
-#define WEIR_BY_SHEDDER 0x4000 /* … by its shedder; else by its breaker */
+#define WEIR_BY_SERVICE 0x8000	  /* refused for a service: that and its index … */
+#define WEIR_BY_SHEDDER 0x4000	  /* … by its shedder; else by its breaker */
 #define WEIR_SERVICE_INDEX 0x00ff
 _Static_assert(sizeof(struct weir_event) == 72, "no hidden padding");

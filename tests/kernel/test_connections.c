@@ -4,87 +4,8 @@
 #include <linux/bpf.h>
 #include <sys/wait.h>
 
-#include "controller/connections.h"
-#include "controller/engine_internal.h"
+#include "gate_lab.h"
 #include "harness.h"
-#include "socket_lab.h"
-#include "weir/pending.h"
-
-#define NATIVE "  - {name: w0, mode: native}\n"
-#define GATE(rest) "  - {name: conns, key: source, match: {proto: tcp, to_port: 8080}, " rest "}\n"
-
-static struct sockets clients, servers;
-static struct weir_engine *engine;
-
-static int begin(const char *limits)
-{
-	struct weir_error err;
-	int code;
-
-	if (ends.listener < 0)
-		sockets_open();
-	lab_config(NATIVE, limits);
-	code = lab_start(&engine, &err);
-	if (code)
-		fprintf(stderr, "%s\n", err.text);
-	return code;
-}
-
-static void end(void)
-{
-	sockets_abort(&clients);
-	sockets_abort(&servers);
-	weir_engine_stop(engine, true);
-	engine = NULL;
-	sockets_shut();
-}
-
-/* Connections inside all gates, by the ledger. */
-static uint64_t inside(void)
-{
-	const struct weir_dataplane *plane = weir_engine_dataplane(engine);
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < plane->shape.sets * WEIR_WAYS; i++)
-		sum += weir_gate_count(plane->ledger[i / WEIR_WAYS].state[i % WEIR_WAYS]);
-	return sum;
-}
-
-/* Those that are expected, or what there is after `ms`. */
-static uint64_t inside_soon(uint64_t expected, int ms)
-{
-	int64_t until = sockets_now_ms() + ms;
-
-	while (inside() != expected && sockets_now_ms() < until)
-		usleep(2000);
-	return inside();
-}
-
-static uint64_t pending(void)
-{
-	const struct weir_dataplane *plane = weir_engine_dataplane(engine);
-	struct timespec now;
-	uint64_t sum = 0, ticks;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ticks = ((uint64_t)now.tv_sec * WEIR_NS_PER_SEC + (uint64_t)now.tv_nsec)
-		<< WEIR_TICK_SHIFT;
-	for (uint32_t i = 0; i < plane->shape.sets * WEIR_WAYS; i++) {
-		const struct weir_set *set = &plane->ledger[i / WEIR_WAYS];
-
-		if (set->tag[i % WEIR_WAYS])
-			sum += weir_pending_count(set->counts[i % WEIR_WAYS].passed,
-						  weir_pending_slice(ticks));
-	}
-	return sum;
-}
-
-static void hold(unsigned int count)
-{
-	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.9.1.1", count, count), count);
-	sockets_accept(&servers);
-	CU_ASSERT_EQUAL(inside_soon(count, 500), count);
-}
 
 static void a_cap_of_50_admits_50(void)
 {
@@ -288,22 +209,6 @@ static void C6_a_reload_keeps_the_count(void)
 	end();
 }
 
-/* Adds to what the ledger says is inside the only place that has anybody. */
-static void tamper(int64_t more)
-{
-	int fd = bpf_map__fd(engine->load.skeleton->maps.weir_ledger);
-	const struct weir_dataplane *plane = weir_engine_dataplane(engine);
-
-	for (uint32_t i = 0; i < plane->shape.sets; i++) {
-		struct weir_set set = plane->ledger[i];
-
-		for (int way = 0; way < WEIR_WAYS; way++)
-			set.state[way] += set.state[way] & WEIR_GATE_INSIDE ? (uint64_t)more : 0;
-		if (memcmp(&set, &plane->ledger[i], sizeof(set)))
-			bpf_map_update_elem(fd, &i, &set, BPF_ANY);
-	}
-}
-
 static void a_recount_heals(void)
 {
 	const int64_t drifts[] = { 7, -2, 1000, 0 };
@@ -427,104 +332,9 @@ static void elsewhere_does_not_count(void)
 	end();
 }
 
-/* ---- a server in a third namespace, behind ours ---- */
-
-/* 10.10.0.2 in a namespace of its own, to which ours forwards; its listener. */
-static int behind_us(void)
-{
-	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(SOCKET_PORT) };
-	int ns, listener;
-
-	CU_ASSERT_EQUAL_FATAL(unshare(CLONE_NEWNET), 0);
-	ns = sockets_namespace();
-	lab_run("ip link set lo up");
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	sockets_enter(ends.server_ns);
-	if (lab_run("ip link add c0 type veth peer name c1 netns /proc/%d/fd/%d", getpid(), ns) ||
-	    lab_run("ip addr add 10.10.0.1/24 dev c0") || lab_run("ip link set c0 up") ||
-	    lab_run("sysctl -w net.ipv4.ip_forward=1"))
-		abort();
-	sockets_enter(ns);
-	if (lab_run("ip addr add 10.10.0.2/24 dev c1") || lab_run("ip link set c1 up") ||
-	    lab_run("ip route add default via 10.10.0.1"))
-		abort();
-	sockets_enter(ends.client_ns);
-	if (lab_run("ip route add 10.10.0.0/24 via 10.9.1.1"))
-		abort();
-	sockets_enter(ends.server_ns);
-	CU_ASSERT_EQUAL(bind(listener, (const struct sockaddr *)&any, sizeof(any)), 0);
-	CU_ASSERT_EQUAL(listen(listener, SOCKETS_MAX), 0);
-	close(ns);
-	return listener;
-}
-
-static void accept_at(int listener)
-{
-	int fd;
-
-	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-		servers.fd[servers.count++] = fd;
-}
-
-/* They count once, are held to the cap, and a recount neither loses nor doubles them. */
-static void forwarded_ones_count_once(void)
-{
-	struct weir_recounted recounted;
-	struct weir_error err;
-	int listener;
-
-	CU_ASSERT_EQUAL_FATAL(begin(GATE("gate: {limit: 5}")), 0);
-	listener = behind_us();
-	hold(2);
-	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.10.0.2", 10, 3), 3);
-	accept_at(listener);
-	CU_ASSERT_EQUAL(inside_soon(5, 500), 5);
-	CU_ASSERT_EQUAL(pending(), 0);
-	for (int i = 0; i < 3; i++) {
-		CU_ASSERT_EQUAL(weir_connections_recount(engine->connections, &recounted, &err),
-				0);
-		CU_ASSERT_EQUAL(recounted.healed, 0);
-		CU_ASSERT_EQUAL(recounted.adopted, 0);
-		CU_ASSERT_EQUAL(inside(), 5);
-	}
-	/* What is off is put right, by both walks together. */
-	tamper(4);
-	CU_ASSERT_EQUAL(weir_connections_recount(engine->connections, &recounted, &err), 0);
-	CU_ASSERT_EQUAL(recounted.healed, 4);
-	CU_ASSERT_EQUAL(inside(), 5);
-	sockets_close(&clients);
-	sockets_close(&servers);
-	CU_ASSERT_EQUAL(inside_soon(0, 1000), 0);
-	close(listener);
-	end();
-}
-
-/* They outlive the controller; one that came while it was away is counted too. */
-static void forwarded_ones_outlive_a_restart(void)
-{
-	struct weir_error err;
-	int listener;
-
-	CU_ASSERT_EQUAL_FATAL(begin(GATE("gate: {limit: 4}")), 0);
-	listener = behind_us();
-	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.10.0.2", 2, 2), 2);
-	CU_ASSERT_EQUAL(inside_soon(2, 500), 2);
-	weir_engine_stop(engine, false);
-	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.10.0.2", 1, 1), 1);
-	lab.log[0] = '\0';
-	CU_ASSERT_EQUAL_FATAL(lab_start(&engine, &err), 0);
-	CU_ASSERT_EQUAL(inside(), 3);
-	CU_ASSERT_FALSE(lab_said("gates:"));
-	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.2", "10.10.0.2", 5, 1), 1);
-	accept_at(listener);
-	close(listener);
-	end();
-}
-
 WEIR_TESTS("connections", TEST(a_cap_of_50_admits_50), TEST(a_place_for_a_place),
 	   TEST(C5_a_repeated_syn_is_one), TEST(C1_a_forged_rst_frees_nothing),
 	   TEST(C10_a_lost_client_gives_back), TEST(a_restart_keeps_the_count),
 	   TEST(C6_a_reload_keeps_the_count), TEST(a_recount_heals),
 	   TEST(a_recount_disturbs_nobody), TEST(C3_who_is_allowed_takes_no_place),
-	   TEST(C4_a_reset_is_heard), TEST(elsewhere_does_not_count),
-	   TEST(forwarded_ones_count_once), TEST(forwarded_ones_outlive_a_restart))
+	   TEST(C4_a_reset_is_heard), TEST(elsewhere_does_not_count))

@@ -104,8 +104,8 @@ static int run(struct weir_cli *cli)
 		json_object_set_new(arguments, "prefix", json_string(cli->arguments[1]));
 	if (count == 4)
 		json_object_set_new(arguments, "for", json_string(cli->arguments[3]));
-	code = weir_client_call(cli, cli->command->name, weir_cli_add_terms(cli, arguments), &result,
-				&err);
+	code = weir_client_call(cli, cli->command->name, weir_cli_add_terms(cli, arguments),
+				&result, &err);
 	if (code == WEIR_CLIENT_DOWN)
 		return list ? list_pinned(cli) : weir_client_fail_down(cli);
 	if (code)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/complete.h"
 #include "controller/engine.h"
 
 static const struct weir_command *const commands[] = {
@@ -58,6 +59,22 @@ static int help(const char *name)
 	return WEIR_EXIT_OK;
 }
 
+/* See complete.h. The command itself is completed here, where the table is. */
+static int complete(const struct weir_cli *cli, int count, char **words)
+{
+	bool is_first = count == 1, is_help = count == 2 && !strcmp(words[0], "help");
+
+	if (count > 1 && find(words[0]))
+		return weir_cli_complete(cli, find(words[0]), count - 1, words + 1);
+	for (size_t i = 0; i < COMMANDS && (is_first || is_help); i++) {
+		if (!strncmp(commands[i]->name, words[count - 1], strlen(words[count - 1])))
+			printf("%s\t%s\n", commands[i]->name, commands[i]->summary);
+	}
+	if (is_first && !strncmp("help", words[0], strlen(words[0])))
+		puts("help\tthis text, or that of a command");
+	return WEIR_EXIT_OK;
+}
+
 /* What was written must have arrived; a reader that has had enough is no error. */
 static int finish(int code)
 {
@@ -85,6 +102,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return finish(help(argc > 2 ? argv[2] : NULL));
+	if (!strcmp(argv[1], "__complete"))
+		return finish(complete(&cli, argc - 2, argv + 2));
 	command =
 		find(!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") ? "version" : argv[1]);
 	if (!command)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/complete.h"
 #include "controller/engine.h"
 #include "controller/top.h"
 
@@ -49,6 +50,43 @@ void weir_cli_help(const struct weir_command *command)
 	printf("  -j, --json          JSON, numbers in base units\n"
 	       "  -h, --help          this text\n\nexample:\n%s\n",
 	       command->example);
+}
+
+/* "-c, --config FILE   the configuration": what stands behind two spaces or more. */
+static const char *help_alone(const char *help)
+{
+	const char *gap = strstr(help, "  ");
+
+	return gap ? gap + strspn(gap, " ") : "";
+}
+
+void weir_cli_options_each(const struct weir_command *command,
+			   void (*say)(void *context, const char *name, const char *help),
+			   void *context)
+{
+	for (size_t i = 0; i < KNOWN; i++) {
+		if (command->options & known[i].bit)
+			say(context, known[i].name, help_alone(known[i].help));
+	}
+	say(context, "json", "JSON, numbers in base units");
+	say(context, "help", "the command's arguments and options");
+}
+
+static bool is_option(const char *word, const char *name, unsigned int bit)
+{
+	if (!strncmp(word, "--", 2))
+		return !strcmp(word + 2, name);
+	return (bit == WEIR_OPTION_CONFIG && !strcmp(word, "-c")) ||
+	       (bit == WEIR_OPTION_COUNT && !strcmp(word, "-n"));
+}
+
+const char *weir_cli_option_argument(const struct weir_command *command, const char *word)
+{
+	for (size_t i = 0; i < KNOWN; i++) {
+		if (command->options & known[i].bit && is_option(word, known[i].name, known[i].bit))
+			return known[i].argument;
+	}
+	return NULL;
 }
 
 static int usage(const struct weir_cli *cli, const char *what, const char *value)

@@ -27,7 +27,7 @@ uint32_t weir_map_id(int fd)
 
 bool weir_program_uses(uint32_t program_id, uint32_t map_id)
 {
-	uint32_t ids[MAPS_MAX];
+	uint32_t ids[MAPS_MAX] = { 0 };
 	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
 	uint32_t size = sizeof(info);
 	int fd = weir_program_open(program_id);

@@ -89,7 +89,8 @@ static json_t *pack(const struct weir_confirm *confirm)
 	json_t *root = json_pack("{s:i, s:b, s:b, s:s, s:I, s:s, s:I, s:s, s:s}", "version",
 				 VERSION, "undone", confirm->undone, "reload",
 				 confirm->reload, "what", confirm->what, "within_ns",
-				 (json_int_t)confirm->within_ns, "boot_id", confirm->boot_id, "until_ns",
+				 (json_int_t)confirm->within_ns, "boot_id",
+				 confirm->boot_id, "until_ns",
 				 (json_int_t)confirm->until_ns, "before", confirm->before, "after",
 				 confirm->after);
 

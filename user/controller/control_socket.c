@@ -118,7 +118,10 @@ int weir_control_listen(const char *path, gid_t group, struct weir_error *err)
 	if (rc || chown(path, (uid_t)-1, group) || chmod(path, 0660) || listen(fd, BACKLOG)) {
 		rc = -errno;
 		close(fd);
-		return weir_error_set(err, rc, "socket '%s': %s", path, strerror(-rc));
+		return weir_error_set(err, rc, "socket '%s': %s%s", path, strerror(-rc),
+				      rc == -EPERM ? ": the controller must be in control.group "
+						     "(SupplementaryGroups= in its unit)"
+						   : "");
 	}
 	return fd;
 }

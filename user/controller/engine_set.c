@@ -24,7 +24,7 @@ static int compile_set(const struct weir_engine *engine, const struct weir_polic
 		       struct weir_limit *next, struct weir_error *err)
 {
 	const struct weir_limit *live =
-		&weir_generation_now(&engine->generation).limits[limit - engine->policy->limits];
+		weir_generation_now(&engine->generation).limits + (limit - engine->policy->limits);
 	int code = weir_compile_limit(engine->policy, limit, engine->wall_ns, next, err);
 
 	if (code || next->kind != WEIR_KIND_SLIDING)
@@ -92,7 +92,7 @@ static int change(struct weir_engine *engine, const char *name,
 	if (limit)
 		before = *limit;
 	code = weir_policy_set(engine->policy, name, changes, count, err);
-	if (code)
+	if (code || !limit)
 		goto out;
 	code = compile_set(engine, limit, &next, err);
 	if (!code)

@@ -72,7 +72,7 @@ size_t weir_list_count(const struct weir_list_table *table, uint8_t family)
 static void cut(struct weir_prefix *prefix, uint8_t length)
 {
 	prefix->length = length;
-	for (uint8_t i = 0; i < sizeof(prefix->address); i++) {
+	for (unsigned int i = 0; i < sizeof(prefix->address); i++) {
 		uint8_t bits = length > 8 * i ? (uint8_t)(length - 8 * i) : 0;
 
 		if (bits < 8)

@@ -67,7 +67,7 @@ static void notify(const char *state)
 
 static void push(struct weir_subscriber *subscriber, json_t *part, uint64_t left_out)
 {
-	json_int_t all = (json_int_t)(left_out + subscriber->left_out);
+	json_int_t all = (json_int_t)left_out + (json_int_t)subscriber->left_out;
 
 	json_object_set_new(part, "left_out", json_integer(all));
 	if (weir_control_push(subscriber->client, part))

@@ -137,8 +137,7 @@ int weir_outcomes_start(struct weir_outcomes **out, struct event_base *base, con
 				    room - 1);
 		goto out;
 	}
-	memcpy(outcomes->address.sun_path, socket, strlen(socket));
-	memcpy(outcomes->address.sun_path + strlen(socket), SUFFIX, sizeof(SUFFIX));
+	snprintf(outcomes->address.sun_path, room, "%s" SUFFIX, socket);
 	rc = bind_socket(outcomes, group, err);
 	if (rc)
 		goto out;

@@ -180,7 +180,7 @@ int weir_own_view_open(struct weir_own_view *view, const struct weir_dataplane *
 	view->rings = rings;
 	if (code == -ENOENT && view->keys)
 		code = 0;
-	if (!code && (places != view->sets * WEIR_WAYS || stamps % places))
+	if (!code && (!places || places != view->sets * WEIR_WAYS || stamps % places))
 		code = -EAGAIN;
 	if (code)
 		weir_own_view_close(view);
@@ -195,7 +195,7 @@ void weir_own_view_close(struct weir_own_view *view)
 
 	for (int map = 0; map < WEIR_OWN_MAPS; map++) {
 		if (addresses[map])
-			munmap((void *)(uintptr_t)addresses[map], view->bytes[map]);
+			munmap((void *)addresses[map], view->bytes[map]);
 	}
 	*view = (struct weir_own_view){ 0 };
 }

@@ -130,8 +130,8 @@ static int check_gate(const struct weir_policy_limit *limit, struct weir_error *
 				      "tcp}");
 	if (limit->key.kind == WEIR_POLICY_KEY_FLOW)
 		return weir_error_set(err, -EINVAL,
-				      "field 'key': 'flow' is one connection, so a gate would never "
-				      "have two of a key: write source, destination or none");
+				      "field 'key': 'flow' is one connection, so a gate would "
+				      "never have two of a key: write source, destination or none");
 	if (limit->match.hook == WEIR_POLICY_TC_EGRESS)
 		return weir_error_set(err, -EINVAL,
 				      "field 'gate': counts connections that come in: write hook: "

@@ -170,7 +170,7 @@ static struct standing sliding_standing(const struct weir_limit *limit, const ui
 		if (weir_sliding_open(conf, stamp, now_ticks))
 			break;
 	}
-	if (inside < conf->quota)
+	if (!ring || inside < conf->quota)
 		return (struct standing){ (double)(conf->quota - inside), 0 };
 	stamp = weir_once(ring[weir_ring_index(passed - conf->quota, conf->capacity)]);
 	stamp = weir_sliding_until(conf, stamp);

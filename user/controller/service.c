@@ -145,8 +145,8 @@ static bool same_governor(const struct weir_governor_conf *a, const struct weir_
 }
 
 /* A new breaker or shedder where the settings want one; both before either is replaced. */
-static int renew(struct weir_service *service, const struct weir_service_conf *conf, bool changed[],
-		 int64_t now_ns)
+static int renew(struct weir_service *service, const struct weir_service_conf *conf,
+		 const bool changed[], int64_t now_ns)
 {
 	struct weir_breaker *breaker = NULL;
 	struct weir_shedder *shedder = NULL;

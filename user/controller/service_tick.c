@@ -74,7 +74,7 @@ static int64_t up_to(uint64_t whole, double part)
 static struct difference portion(const struct difference *whole, double from, double to)
 {
 	const uint64_t *in = (const uint64_t *)whole;
-	struct difference part;
+	struct difference part = { 0 };
 	uint64_t *out = (uint64_t *)&part;
 
 	for (size_t i = 0; i < sizeof(part) / sizeof(*out); i++)

@@ -188,10 +188,11 @@ int weir_rate_parse(const char *text, struct weir_rate *rate, struct weir_error 
 	if (rc)
 		return rc;
 	slash = strchr(rest, '/');
-	if (slash)
+	if (slash) {
 		r.per_ns = unit_find(per_units, slash + 1, strlen(slash + 1));
-	if (!r.per_ns)
-		return rate_error(text, slash, err);
+		if (!r.per_ns)
+			return rate_error(text, slash, err);
+	}
 	rc = rate_unit_parse(rest, slash ? (size_t)(slash - rest) : strlen(rest), slash, &r);
 	if (rc == -EINVAL)
 		return rate_error(text, rest, err);

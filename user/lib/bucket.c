@@ -200,7 +200,7 @@ int64_t weir_bucket_next(const struct weir_bucket *bucket, int64_t now_ns, doubl
 
 double weir_bucket_tokens(const struct weir_bucket *bucket, int64_t now_ns)
 {
-	uint64_t now, left, per_token;
+	uint64_t now, left, per_token, whole;
 
 	if (!bucket)
 		return 0;
@@ -209,5 +209,6 @@ double weir_bucket_tokens(const struct weir_bucket *bucket, int64_t now_ns)
 		return bucket->burst;
 	left = bucket->conf.burst_ticks - (bucket->state.tat - now);
 	per_token = bucket->units_per_token;
-	return (double)(left / per_token) + (double)(left % per_token) / (double)per_token;
+	whole = left / per_token;
+	return (double)whole + (double)(left % per_token) / (double)per_token;
 }
