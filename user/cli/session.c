@@ -35,7 +35,6 @@ static bool find_in(pid_t process, char *value, size_t size)
 static pid_t parent_of(pid_t process)
 {
 	char path[64], text[512] = "", *end;
-	int parent = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", process);
@@ -44,8 +43,9 @@ static pid_t parent_of(pid_t process)
 		return 0;
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
+	/* ") S 1234 " */
 	end = strrchr(text, ')');
-	return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : 0;
+	return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0;
 }
 
 const char *weir_cli_session(const struct weir_cli *cli)

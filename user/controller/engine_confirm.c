@@ -262,7 +262,7 @@ void weir_engine_first_done(struct weir_engine *engine)
 	if (waiting.state == WEIR_UNDONE && strcmp(engine->policy->file, engine->confirm_file) &&
 	    weir_engine_forget(engine, &err))
 		weir_engine_say(engine, "%s", err.text);
-	if (engine->starts_undone)
+	if (engine->starts_undone && engine->confirm)
 		settle_undone(engine, "nobody confirmed it");
 	else if (waiting.state == WEIR_WAITING)
 		weir_engine_say(engine, "%s still waits for weir confirm: in %s it goes back",

@@ -43,14 +43,13 @@ struct weir_crowd weir_crowd_read(const struct weir_view *view)
 json_t *weir_report_crowd(json_t *made, const struct weir_crowd *crowd,
 			  const struct weir_limit *limit)
 {
+	uint64_t inside = crowd->inside[limit->slot] * crowd->stride;
+	uint64_t pending = crowd->pending[limit->slot] * crowd->stride;
+
 	if (limit->kind != WEIR_KIND_GATE)
 		return made;
-	made = weir_report_add(
-		made, "inside",
-		json_integer((json_int_t)(crowd->inside[limit->slot] * crowd->stride)));
-	made = weir_report_add(
-		made, "pending",
-		json_integer((json_int_t)(crowd->pending[limit->slot] * crowd->stride)));
+	made = weir_report_add(made, "inside", json_integer((json_int_t)inside));
+	made = weir_report_add(made, "pending", json_integer((json_int_t)pending));
 	return weir_report_add(made, "estimated", json_boolean(crowd->stride > 1));
 }
 
