@@ -15,6 +15,7 @@ CFLAGS  ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(B)/include $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALLFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(CPPFLAGS) -MMD -MP
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
+CURSES_LIBS := $(shell pkg-config --libs ncursesw 2>/dev/null)
 SAN     := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MULTIARCH := $(shell $(CC) -print-multiarch)
 # -ffreestanding: clang's own stdint.h, since glibc's wants headers of a target it doesn't know.
@@ -35,10 +36,10 @@ BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CTRL_OBJ := $(CTRL_SRC:%.c=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
-SKELS    := $(BPF_SRC:bpf/%.bpf.c=$(B)/include/%.skel.h)
+# weir_test: the same programs on an injected clock, for `weir try` and the kernel tests.
+SKELS    := $(BPF_SRC:bpf/%.bpf.c=$(B)/include/%.skel.h) $(B)/include/weir_test.skel.h
 RIG_OBJ  := $(RIG_SRC:%.c=$(B)/%.o)
-TEST_SKELS := $(B)/include/weir_test.skel.h \
-	$(patsubst tests/kernel/%.bpf.c,$(B)/include/%.skel.h,$(wildcard tests/kernel/*.bpf.c))
+TEST_SKELS := $(patsubst tests/kernel/%.bpf.c,$(B)/include/%.skel.h,$(wildcard tests/kernel/*.bpf.c))
 TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
@@ -99,7 +100,7 @@ $(B)/tests/unit/test_threads: tests/tsan/test_threads.c tests/harness.c $(LIB_SR
 
 $(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LDLIBS) $(CURSES_LIBS)
 
 $(CTRL_OBJ): | $(SKELS)
 
@@ -112,7 +113,7 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
 
-# Kernel tests: the same programs on an injected clock, and drivers that tests make packets with.
+# The same programs on an injected clock; and drivers that kernel tests make packets with.
 $(B)/bpf/weir_test.bpf.o: bpf/weir.bpf.c
 	$(call say,BPF,$@)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -DWEIR_INJECTED_CLOCK -c $< -o $@
@@ -135,7 +136,10 @@ $(B)/san/%.o: %.c
 	$(call say,CC-SAN,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) $(SAN) -Itests -c $< -o $@
 
-$(B)/san/libweir.a: $(LIB_SRC:%.c=$(B)/san/%.o) $(CTRL_SRC:%.c=$(B)/san/%.o)
+# Of the CLI what needs neither a terminal nor a controller.
+CLI_PURE := user/cli/output.c user/cli/top_layout.c user/cli/top_model.c
+
+$(B)/san/libweir.a: $(patsubst %.c,$(B)/san/%.o,$(LIB_SRC) $(CTRL_SRC) $(CLI_PURE))
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 

@@ -11,6 +11,7 @@
 #include "admit.bpf.h"
 #include "clock.bpf.h"
 #include "lists.bpf.h"
+#include "service.bpf.h"
 
 enum weir_plain {
 	WEIR_PLAIN_REFUSED,
@@ -167,16 +168,33 @@ static __always_inline enum weir_plain weir_plain_listed(struct weir_cpu *cpu, u
 	return WEIR_PLAIN_REFUSED;
 }
 
+/*
+ * Whether it is a newcomer of a service, as far as can be told without the parser: what might be
+ * one is. The frame has 34 bytes.
+ */
+static __always_inline bool weir_plain_begins(const struct weir_policy_head *head,
+					      const uint8_t *data, const uint8_t *end)
+{
+	if (!head->services || (data[23] != WEIR_IP_TCP && data[23] != WEIR_IP_UDP))
+		return false;
+	if (data[14] != 0x45 || data + 48 > end)
+		return true;
+	return weir_service_may_begin(head, data[23], data[47]) &&
+	       weir_service_at_port((uint16_t)(data[36] << 8 | data[37]));
+}
+
 static __always_inline enum weir_plain weir_plain_limited(struct weir_cpu *cpu,
 							  struct weir_plain_packet *packet,
-							  struct weir_traffic *traffic)
+							  struct weir_traffic *traffic,
+							  const uint8_t *data, const uint8_t *end)
 {
 	uint32_t generation = weir_board.active.generation & 1;
-	uint32_t plain = weir_board.policy[generation].plain[WEIR_HOOK_XDP];
+	const struct weir_policy_head *head = &weir_board.policy[generation];
+	uint32_t plain = head->plain[WEIR_HOOK_XDP];
 	const struct weir_limit *limit;
 	int answer;
 
-	if (!plain)
+	if (!plain || weir_plain_begins(head, data, end))
 		return WEIR_PLAIN_UNLISTED;
 	limit = weir_limit_at(generation, plain - 1);
 	packet->tag = weir_source4_tag(packet->source & limit->mask4, limit->salt,
@@ -218,5 +236,5 @@ static __always_inline enum weir_plain weir_plain_verdict(struct xdp_md *ctx,
 		if (listed != WEIR_PLAIN_UNLISTED)
 			return listed;
 	}
-	return weir_plain_limited(cpu, packet, traffic);
+	return weir_plain_limited(cpu, packet, traffic, data, end);
 }

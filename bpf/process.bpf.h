@@ -266,7 +266,9 @@ static __always_inline enum weir_path weir_path_of(struct weir_cpu *cpu,
 	path = weir_listed(context);
 	if (path != WEIR_PATH_LIMITS)
 		return path;
-	if (head->services && !weir_service_passes(context))
+	if (head->services &&
+	    weir_service_may_begin(head, context->packet.protocol, context->packet.tcp_flags) &&
+	    !weir_service_passes(context))
 		return WEIR_PATH_REFUSED;
 	weir_match(context, head);
 	if (!weir_bitmap_any(&context->limits))

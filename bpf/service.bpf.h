@@ -51,15 +51,14 @@ static __always_inline struct weir_exchanges *weir_exchanges_at(uint32_t cpu,
 	return bpf_map_lookup_elem(&weir_exchanges, &key);
 }
 
-/* Index + 1 of the service that the packet is a newcomer of, or 0. */
-static __always_inline uint32_t weir_service_of(const struct weir_packet *packet)
+/* Whether a packet can be a newcomer of a service at all. All others pay for this alone. */
+static __always_inline bool weir_service_may_begin(const struct weir_policy_head *head,
+						   uint8_t protocol, uint8_t tcp_flags)
 {
-	bool tcp = packet->protocol == WEIR_IP_TCP;
-
-	if (!(packet->has & WEIR_HAS_PORTS) || (!tcp && packet->protocol != WEIR_IP_UDP) ||
-	    (tcp && (packet->tcp_flags & WEIR_TCP_BEGINS_MASK) != WEIR_TCP_SYN))
-		return 0;
-	return weir_service_at_port(packet->destination_port);
+	if (protocol == WEIR_IP_TCP)
+		return head->services & WEIR_SERVICE_TCP &&
+		       (tcp_flags & WEIR_TCP_BEGINS_MASK) == WEIR_TCP_SYN;
+	return protocol == WEIR_IP_UDP && head->services & WEIR_SERVICE_UDP;
 }
 
 /* Whether a newcomer that a breaker would drop goes through as a probe. */
@@ -72,7 +71,7 @@ static __always_inline bool weir_service_probes(const struct weir_service_policy
 	       weir_swap(&state->last_probe_ns, last, now_ns) == last;
 }
 
-/* 1: the packet passes as far as its service goes, if it has one. */
+/* Of a packet that may begin. 1: it passes as far as its service goes, if it has one. */
 __noinline int weir_service_passes(struct weir_context *context)
 {
 	struct weir_exchanges *counts;
@@ -80,9 +79,11 @@ __noinline int weir_service_passes(struct weir_context *context)
 	struct weir_service_policy *service;
 	uint32_t index;
 
-	if (!context)
+	if (!context || !(context->packet.has & WEIR_HAS_PORTS))
 		return 1;
-	index = weir_service_of(&context->packet) - 1;
+	index = weir_service_at_port(context->packet.destination_port);
+	if (!index--)
+		return 1;
 	service = bpf_map_lookup_elem(&weir_services, &index);
 	state = bpf_map_lookup_elem(&weir_service_states, &index);
 	if (!service || !state || !(service->drop || service->ceiling))

@@ -4,12 +4,17 @@
 # The last lines are the bars: `bar NAME FIGURE LIMIT ok|short`; exits 1 if one is short.
 #
 #   bench.sh [--rounds N] [--rows LIST] [--quick]    bench.sh --help says what they mean
+#   bench.sh services [--connections N]...           the controller's CPU: bench-services.sh --help
 #
 # It loads programs but attaches none: no traffic is touched. Needs root and 500 MB of memory.
 
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
+if [ "${1:-}" = services ]; then
+  shift
+  exec scripts/bench-services.sh "$@"
+fi
 scripts/deps.sh
 make -s -j2 build/tests/bench/bench
 exec build/tests/bench/bench "$@"

@@ -12,4 +12,4 @@
 #define json_object_foreach(object, key, value)                                            \
 	for (key = json_object_iter_key(json_object_iter(object));                         \
 	     key && (value = json_object_iter_value(json_object_key_to_iter(key)));         \
-	     key = json_object_iter_key(json_object_iter_next(object, json_object_key_to_iter(key))))
+	    key = json_object_iter_key(json_object_iter_next(object, json_object_key_to_iter(key))))

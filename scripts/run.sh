@@ -3,17 +3,19 @@
 # Installs what is missing, builds weir, shows it at work.
 #
 #   run.sh [lab] [--seconds N] [--without-weir]    in a lab of its own: nothing else is touched
+#   run.sh services [shedder|breaker|governor]... [--seconds N]    the loops, in a lab too
 #   run.sh INTERFACE                               on a real interface, by packaging/weir.yaml
 #
-# The lab (scripts/lab.sh) takes 20 seconds, ends with a verdict in figures and exits 1 if weir
-# didn't keep its promise. --without-weir shows the same traffic with no limit.
+# The lab (scripts/lab.sh) takes 20 seconds, that of the services (scripts/lab-services.sh) 90 for
+# all three loops, or N for each. They end with a verdict in figures and exit 1 if weir didn't keep
+# its promise. --without-weir shows the same traffic with no limit.
 
 set -eu -o pipefail
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 cd "$ROOT"
 
 usage() {
-  sed -n '3,9s/^# \{0,1\}//p' "$0"
+  sed -n '3,11s/^# \{0,1\}//p' "$0"
 }
 
 # The default config for this interface, in build/. A group that doesn't exist is left out: the
@@ -69,6 +71,10 @@ main() {
     lab)
       shift $(($# > 0))
       exec scripts/lab.sh "$@"
+      ;;
+    services)
+      shift
+      exec scripts/lab-services.sh "$@"
       ;;
     --*) exec scripts/lab.sh "$@" ;;
     *)

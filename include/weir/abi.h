@@ -52,6 +52,11 @@ struct weir_switch {
 	struct weir_shape shape;
 };
 
+enum weir_service_protocol {
+	WEIR_SERVICE_TCP = 1 << 0,
+	WEIR_SERVICE_UDP = 1 << 1,
+};
+
 /* One a generation. */
 struct weir_policy_head {
 	uint32_t dimensions; /* enum weir_dimension */
@@ -60,7 +65,7 @@ struct weir_policy_head {
 	struct weir_bitmap hooks[WEIR_HOOKS];
 	uint16_t plain[WEIR_HOOKS]; /* see weir_policy_plain; 0: not so plain */
 	uint16_t gates;		    /* limits that are gates */
-	uint32_t services;
+	uint32_t services;	    /* the protocols of all: enum weir_service_protocol */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
@@ -199,7 +204,7 @@ static inline uint16_t weir_policy_plain(const struct weir_policy_head *head,
 		found++;
 	}
 	limit = &limits[index];
-	if (found != 1 || head->dimensions || head->services || limit->kind != WEIR_KIND_BUCKET ||
+	if (found != 1 || head->dimensions || limit->kind != WEIR_KIND_BUCKET ||
 	    limit->key != WEIR_KEY_SOURCE || limit->own_sets || limit->ban_after ||
 	    limit->flags & ~(WEIR_LIMIT_BYTES | WEIR_LIMIT_UNTRACKED_DROPS))
 		return 0;
@@ -226,11 +231,6 @@ struct weir_board {
  * each word is stored by itself.
  */
 #define WEIR_SERVICES_MAX 256
-
-enum weir_service_protocol {
-	WEIR_SERVICE_TCP = 1 << 0,
-	WEIR_SERVICE_UDP = 1 << 1,
-};
 
 /* Map `weir_service_prefixes`: addresses of this host that services keep to. */
 #define WEIR_SERVICE_PREFIXES_MAX 8192

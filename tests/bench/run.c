@@ -12,12 +12,21 @@
 #include <bpf/bpf.h>
 
 /* 64 bytes: Ethernet, IPv4, UDP to port 53. The programs write the source. */
-static const uint8_t frame[64] = {
+static uint8_t frame[64] = {
 	2, 0, 0, 0, 0, 1, 2,  0, 0, 0,	0, 2, 0x08, 0x00, /* Ethernet */
 	0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, /* IPv4 */
 	10, 0, 0, 1, 10, 0, 0, 2, /* its addresses */
 	0x10, 0x00, 0, 53, 0, 30, 0, 0, /* UDP */
 };
+
+void bench_frame_set(uint8_t protocol, uint16_t port, uint8_t tcp_flags)
+{
+	frame[23] = protocol;
+	frame[36] = (uint8_t)(port >> 8);
+	frame[37] = (uint8_t)port;
+	frame[46] = protocol == IPPROTO_TCP ? 0x50 : 0;
+	frame[47] = tcp_flags;
+}
 
 struct runner {
 	pthread_t thread;

@@ -6,7 +6,9 @@
  */
 #include "suite.h"
 
+#include <errno.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,10 @@
 
 #define BLOCKING "bucket: {rate: 1/d, burst: 1}"
 #define ADMITTING "bucket: {rate: 1000000000/s, burst: 1000000}"
+#define SERVICE_PORT 8080
+#define SERVICE .service = true, .alone = true
+#define SYN 0x02
+#define ACK 0x10
 #define ONE_PORT "match: {proto: udp, to_port: 53}, "
 
 static const struct scene {
@@ -33,6 +39,9 @@ static const struct scene {
 	bool alone;		     /* compared with the same limit alone */
 	enum weir_kind kind;	     /* in place of the text's bucket */
 	uint32_t allow, deny;	     /* entries */
+	uint16_t tcp_port;	     /* the packets are TCP to it, 0: UDP to 53 */
+	uint8_t tcp_flags;
+	bool service; /* beside the limit: one at SERVICE_PORT */
 } scenes[] = {
 #define SCENE(of, as, passes, refuses, ...) \
 	{ .group = of, .name = as, .limit = { passes, refuses }, __VA_ARGS__ }
@@ -50,6 +59,13 @@ static const struct scene {
 	SCENE("lists", "deny-1m", NULL, ADMITTING, .deny = 1 << 20),
 	SCENE("aggregate", "aggregate", "key: none, " ADMITTING, "key: none, " BLOCKING,
 	      .others = 0),
+	SCENE("services", "svc-udp", ADMITTING, BLOCKING, SERVICE),
+	SCENE("services", "svc-ack", ADMITTING, BLOCKING, SERVICE, .tcp_port = SERVICE_PORT,
+	      .tcp_flags = ACK),
+	SCENE("services", "svc-other", ADMITTING, BLOCKING, SERVICE, .tcp_port = 53,
+	      .tcp_flags = SYN),
+	SCENE("services", "svc-syn", ADMITTING, BLOCKING, SERVICE, .tcp_port = SERVICE_PORT,
+	      .tcp_flags = SYN),
 #undef SCENE
 };
 
@@ -76,6 +92,10 @@ static char *policy_text(const struct scene *scene, enum verdict verdict, bool a
 				 "  - {name: other-%u, key: source, match: {proto: %s, to_port: "
 				 "%u}, " BLOCKING "}\n",
 				 i, i & 1 ? "tcp" : "udp", 1000 + i);
+	if (!alone && scene->service)
+		snprintf(text + used, POLICY_BYTES - (size_t)used,
+			 "services:\n  - {name: web, match: {proto: tcp, to_port: %d}}\n",
+			 SERVICE_PORT);
 	return text;
 }
 
@@ -174,16 +194,37 @@ static void lists_set(struct bench *bench, const struct scene *scene)
 		(allow ? WEIR_LIST_ALLOW4 : 0) | (deny ? WEIR_LIST_DENY4 : 0);
 }
 
+/* What the kernel side knows of it beside the policy; its port is left there, for nobody. */
+static void service_set(struct bench *bench)
+{
+	struct weir_service_policy service = { .name = "web", .protocols = WEIR_SERVICE_TCP };
+	uint64_t ports = 1ULL << (SERVICE_PORT & 3) * 16;
+	uint32_t word = SERVICE_PORT / 4, zero = 0;
+
+	if (bpf_map__update_elem(bench->skeleton->maps.weir_services, &zero, sizeof(zero), &service,
+				 sizeof(service), BPF_ANY) ||
+	    bpf_map__update_elem(bench->skeleton->maps.weir_service_ports, &word, sizeof(word),
+				 &ports, sizeof(ports), BPF_ANY))
+		bench_die(2, "can't write the service: %s", strerror(errno));
+}
+
 /* ---- measure ---- */
 
 struct scene_samples {
 	double ns[COLUMNS][BENCH_CPUS_AT_ONCE][ROUNDS_MAX];
 };
 
-static double weir_once_in(struct bench *bench, uint32_t generation, unsigned int cpus)
+static double weir_once_in(struct bench *bench, const struct scene *scene, uint32_t generation,
+			   unsigned int cpus)
 {
+	double ns;
+
 	bench->dataplane.board->active.generation = generation;
-	return bench_measure_once(bench, WEIR, cpus);
+	if (scene->tcp_port)
+		bench_frame_set(IPPROTO_TCP, scene->tcp_port, scene->tcp_flags);
+	ns = bench_measure_once(bench, WEIR, cpus);
+	bench_frame_set(IPPROTO_UDP, 53, 0);
+	return ns;
 }
 
 static void check_verdicts(struct bench *bench, const struct scene *scene, enum verdict verdict,
@@ -191,9 +232,9 @@ static void check_verdicts(struct bench *bench, const struct scene *scene, enum 
 {
 	struct counts before;
 
-	weir_once_in(bench, generation, 1);
+	weir_once_in(bench, scene, generation, 1);
 	before = bench_count(bench, WEIR);
-	weir_once_in(bench, generation, 1);
+	weir_once_in(bench, scene, generation, 1);
 	if (!bench->options.quick && bench_share_since(bench, WEIR, verdict, before) < SHARE_LEAST)
 		bench_die(2, "%s: fewer than %.0f%% of the packets are %s", scene->name,
 			  SHARE_LEAST * 100, verdict_names[verdict]);
@@ -228,8 +269,8 @@ static void measure_scene(struct bench *bench, const struct scene *scene, enum v
 			SAMPLE(COLUMN_PARSE) = bench_measure_once(bench, PARSE, at + 1);
 			SAMPLE(COLUMN_CLOCK) = bench_measure_once(bench, CLOCK, at + 1);
 			SAMPLE(COLUMN_LIST) = bench_measure_once(bench, LIST, at + 1);
-			SAMPLE(COLUMN_ALONE) = weir_once_in(bench, generations[0], at + 1);
-			SAMPLE(COLUMN_WEIR) = weir_once_in(bench, generations[1], at + 1);
+			SAMPLE(COLUMN_ALONE) = weir_once_in(bench, scene, generations[0], at + 1);
+			SAMPLE(COLUMN_WEIR) = weir_once_in(bench, scene, generations[1], at + 1);
 #undef SAMPLE
 		}
 	}
@@ -250,6 +291,8 @@ void bench_scenes(struct bench *bench)
 		if (!bench_row_wanted(bench->options.rows, scene->group))
 			continue;
 		lists_set(bench, scene);
+		if (scene->service)
+			service_set(bench);
 		for (enum verdict verdict = 0; verdict < VERDICTS; verdict++)
 			if (scene->limit[verdict])
 				measure_scene(bench, scene, verdict);
@@ -274,6 +317,8 @@ int bench_scenes_judge(const struct bench *bench)
 	const double(*all)[BENCH_CPUS_AT_ONCE] = of("aggregate", ADMITTED);
 	const double(*few)[BENCH_CPUS_AT_ONCE] = of("allow-1k", ADMITTED);
 	const double(*million)[BENCH_CPUS_AT_ONCE] = of("allow-1m", ADMITTED);
+	const double(*udp)[BENCH_CPUS_AT_ONCE] = of("svc-udp", REFUSED);
+	const double(*ack)[BENCH_CPUS_AT_ONCE] = of("svc-ack", REFUSED);
 	int missed = 0;
 
 	/* What is not measured is 0, and 0 / 0 is not a number. */
@@ -291,5 +336,9 @@ int bench_scenes_judge(const struct bench *bench)
 				    ? million[COLUMN_WEIR][0] - million[COLUMN_LIST][0]
 				    : NAN,
 			    5);
+	missed += bench_bar(bench, "service-to-none-other-packet",
+			    udp[COLUMN_WEIR][0] / udp[COLUMN_ALONE][0], 1.1);
+	missed += bench_bar(bench, "service-to-none-no-syn",
+			    ack[COLUMN_WEIR][0] / ack[COLUMN_ALONE][0], 1.1);
 	return missed;
 }

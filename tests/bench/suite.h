@@ -58,7 +58,8 @@ bool bench_bar(const struct bench *bench, const char *name, double figure, doubl
 /* Whether --rows asks for it. */
 bool bench_row_wanted(const char *list, const char *name);
 
-#define SCENE_GROUPS "limits,kinds,lists,aggregate" /* what --rows may say beside the rows */
+/* What --rows may say beside the rows. */
+#define SCENE_GROUPS "limits,kinds,lists,aggregate,services"
 
 /* Measures the groups that are wanted and prints them. */
 void bench_scenes(struct bench *bench);

@@ -7,6 +7,7 @@
  * Request k leaves at k / (rate * addresses) after the start, from address k modulo their
  * number. A TCP request is connect, send, read the echo, close.
  */
+#include "latency.h"
 #include "tool.h"
 
 #include <sys/epoll.h>
@@ -19,9 +20,6 @@
 #define SIZE_MAX_BYTES 1400
 #define REQUESTS_MAX 50000000ULL
 #define EVENTS 64
-/* Latencies in us: 16 steps to every power of two, so a percentile is at most 1/16 too high. */
-#define STEPS 16
-#define SLOTS (STEPS * 40)
 
 static const char usage[] =
 	"usage: client --to ADDR --port N --from ADDR,... --rate N --seconds S [--mode udp|tcp]\n"
@@ -56,7 +54,7 @@ static struct {
 	uint8_t *seen; /* a bit a request: answered already */
 	struct call *calls;
 	unsigned int calls_open;
-	uint64_t slots[SLOTS], latency_max_us;
+	struct latency latency;
 	int epoll_fd;
 } client = { .size = 32, .wait_ns = 2 * NS_PER_SEC };
 
@@ -175,48 +173,10 @@ static void open_all(void)
 	}
 }
 
-static unsigned int latency_slot(uint64_t us)
-{
-	unsigned int power, slot;
-
-	if (us < STEPS)
-		return (unsigned int)us;
-	power = 63 - (unsigned int)__builtin_clzll(us);
-	slot = (power - 3) * STEPS + (unsigned int)(us >> (power - 4)) % STEPS;
-	return slot < SLOTS ? slot : SLOTS - 1;
-}
-
-/* The most that falls into this slot. */
-static uint64_t latency_of_slot(unsigned int slot)
-{
-	unsigned int power = slot / STEPS + 3;
-
-	if (slot < STEPS)
-		return slot;
-	return ((STEPS + slot % STEPS + 1ULL) << (power - 4)) - 1;
-}
-
 static void count_answer(struct source *source, uint64_t started_ns)
 {
-	uint64_t us = (tool_now_ns() - started_ns) / 1000;
-
 	source->answered++;
-	client.slots[latency_slot(us)]++;
-	if (us > client.latency_max_us)
-		client.latency_max_us = us;
-}
-
-static uint64_t latency_us(uint64_t answers, unsigned int per_thousand)
-{
-	uint64_t want = (answers * per_thousand + 999) / 1000, seen = 0;
-
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		seen += client.slots[i];
-		if (seen && seen >= want)
-			return latency_of_slot(i) < client.latency_max_us ? latency_of_slot(i)
-									  : client.latency_max_us;
-	}
-	return 0;
+	latency_add(&client.latency, (tool_now_ns() - started_ns) / 1000);
 }
 
 static void send_datagram(struct source *source, uint64_t number)
@@ -336,8 +296,8 @@ static void report(bool final)
 	       sent ? 100.0 * (double)(sent - answered) / (double)sent : 0.0, duplicates, errors);
 	printf(",\"latency_us\":{\"p50\":%" PRIu64 ",\"p90\":%" PRIu64 ",\"p99\":%" PRIu64
 	       ",\"max\":%" PRIu64 "},\"per_source\":{",
-	       latency_us(answered, 500), latency_us(answered, 900), latency_us(answered, 990),
-	       client.latency_max_us);
+	       latency_us(&client.latency, 500), latency_us(&client.latency, 900),
+	       latency_us(&client.latency, 990), client.latency.max_us);
 	for (unsigned int i = 0; i < client.source_count; i++)
 		printf("%s\"%s\":{\"sent\":%" PRIu64 ",\"answered\":%" PRIu64 "}", i ? "," : "",
 		       tool_address_text(&client.sources[i].addr, text), client.sources[i].sent,

@@ -358,7 +358,36 @@ static void too_many_old_and_new_limits_are_refused(void)
 	free(second.bytes);
 }
 
-WEIR_TESTS("compile", TEST(a_dimension_that_no_limit_uses_is_left_out),
+/* And one bucket for each source stays plain beside them. */
+static void services_are_told_by_their_protocols(void)
+{
+	static const struct {
+		const char *protocols;
+		uint32_t services;
+	} cases[] = { { "tcp", WEIR_SERVICE_TCP },
+		      { "udp", WEIR_SERVICE_UDP },
+		      { "[tcp, udp]", WEIR_SERVICE_TCP | WEIR_SERVICE_UDP } };
+	struct weir_compiled *compiled;
+	struct weir_error err;
+	char text[256];
+	int code;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text),
+			 "version: 1\nlimits:\n"
+			 "  - {name: a, key: source, bucket: {rate: 1pps}}\n"
+			 "services:\n  - {name: web, match: {proto: %s, to_port: 80}}\n",
+			 cases[i].protocols);
+		compiled = compile_text(text, &code, &err);
+		CU_ASSERT_EQUAL_FATAL(code, 0);
+		CU_ASSERT_EQUAL(compiled->head.services, cases[i].services);
+		CU_ASSERT_EQUAL(compiled->head.plain[WEIR_HOOK_XDP], 1);
+		weir_compiled_free(compiled);
+	}
+}
+
+WEIR_TESTS("compile", TEST(services_are_told_by_their_protocols),
+	   TEST(a_dimension_that_no_limit_uses_is_left_out),
 	   TEST(too_many_kinds_of_ports_are_refused), TEST(bucket_conf_agrees_with_the_library),
 	   TEST(bucket_conf_is_exact), TEST(words_block_and_unlimited),
 	   TEST(too_long_a_burst_is_refused), TEST(keys_and_flags), TEST(confs_of_the_other_kinds),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <time.h>
 
 #include "controller/ranking.h"
 #include "fake_dataplane.h"
@@ -99,6 +100,37 @@ static void rates_are_what_came_between_two_walks(void)
 	teardown();
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Bases are taken whether or not somebody asks, so rates of a second need no second. */
+static void an_answer_takes_a_walk_and_no_wait(void)
+{
+	struct got got = { 0 };
+	uint64_t asked_ns, begun_ns;
+
+	setup();
+	begun_ns = now_ns();
+	while (now_ns() - begun_ns < 1300000000)
+		event_base_loop(base, EVLOOP_ONCE);
+	for (int i = 0; i < 5; i++) {
+		got = (struct got){ 0 };
+		asked_ns = now_ns();
+		weir_ranking_ask(ranking, WEIR_NO_LIMIT, 10, true, done, &got);
+		run_until(&got.times);
+		if (now_ns() - asked_ns < 300000000)
+			break;
+	}
+	CU_ASSERT(now_ns() - asked_ns < 300000000);
+	CU_ASSERT(got.times == 1 && got.span_ns >= 900000000);
+	teardown();
+}
+
 static void whoever_leaves_gets_no_answer(void)
 {
 	struct got gone = { 0 }, stays = { 0 };
@@ -133,4 +165,5 @@ static void memory_of_all_askers_is_bounded(void)
 }
 
 WEIR_TESTS("ranking", TEST(one_walk_answers_everybody), TEST(rates_are_what_came_between_two_walks),
-	   TEST(whoever_leaves_gets_no_answer), TEST(memory_of_all_askers_is_bounded))
+	   TEST(an_answer_takes_a_walk_and_no_wait), TEST(whoever_leaves_gets_no_answer),
+	   TEST(memory_of_all_askers_is_bounded))

@@ -33,6 +33,10 @@ enum weir_option {
 	WEIR_OPTION_CONFIRM = 1 << 9,
 	WEIR_OPTION_FORCE = 1 << 10,
 	WEIR_OPTION_UNDO = 1 << 11,
+	WEIR_OPTION_INTERFACE = 1 << 12,
+	WEIR_OPTION_ADDRESSES = 1 << 13,
+	WEIR_OPTION_TOP = 1 << 14,
+	WEIR_OPTION_PCAP = 1 << 15,
 };
 
 /* A command line, read. */
@@ -44,6 +48,9 @@ struct weir_cli {
 	const char *config;
 	const char *overrides;
 	const char *confirm; /* a time; NULL: not given */
+	const char *interface; /* of a capture */
+	const char *addresses; /* "192.0.2.1,2001:db8::/64": this host's */
+	const char *pcap;
 	bool once, total, save, detach, force, undo;
 	uint32_t count; /* 0: not given */
 	char **arguments;
@@ -64,7 +71,7 @@ extern const struct weir_command weir_command_run, weir_command_check, weir_comm
 	weir_command_show, weir_command_set, weir_command_why, weir_command_top, weir_command_watch,
 	weir_command_events, weir_command_stop, weir_command_version, weir_command_allow,
 	weir_command_deny, weir_command_confirm, weir_command_freeze, weir_command_thaw,
-	weir_command_report, weir_command_ban;
+	weir_command_report, weir_command_ban, weir_command_try, weir_command_suggest;
 
 /* options.c: 0 to go on; else *code is what to exit with, all said. */
 int weir_cli_parse(struct weir_cli *cli, const struct weir_command *command, int argc, char **argv,

@@ -19,7 +19,8 @@ static const struct {
 	  "(" WEIR_CONFIG_DEFAULT ")" },
 	{ WEIR_OPTION_OVERRIDES, "overrides", "FILE",
 	  "--overrides FILE    what `weir set --save` keeps (" WEIR_OVERRIDES_DEFAULT ")" },
-	{ WEIR_OPTION_ONCE, "once", NULL, "--once              print one second's rates and end" },
+	{ WEIR_OPTION_ONCE, "once", NULL,
+	  "--once              print the heaviest keys of now and end, as without a terminal" },
 	{ WEIR_OPTION_TOTAL, "total", NULL,
 	  "--total             count since each key was first seen, not rates" },
 	{ WEIR_OPTION_COUNT, "count", "N", "-n, --count N       how many at most" },
@@ -31,6 +32,14 @@ static const struct {
 	{ WEIR_OPTION_UNDO, "undo", NULL, "--undo              go back now" },
 	{ WEIR_OPTION_DETACH, "detach", NULL,
 	  "--detach            take the limits off the interfaces too" },
+	{ WEIR_OPTION_INTERFACE, "interface", "NAME",
+	  "--interface NAME    the one of the configuration's that the capture is of (its first)" },
+	{ WEIR_OPTION_ADDRESSES, "address", "PREFIX",
+	  "--address PREFIX[,PREFIX...]  this host's: packets from there go out, all others come "
+	  "in\n                      (else as the capture says; where it doesn't, in)" },
+	{ WEIR_OPTION_TOP, "top", "N", "--top N             how many refused keys to list (10)" },
+	{ WEIR_OPTION_PCAP, "pcap", "FILE",
+	  "--pcap FILE         the traffic of a capture (- is stdin), not of the controller" },
 	{ WEIR_OPTION_PINS, "pins", "DIR",
 	  "--pins DIR          where the data plane is pinned ($WEIR_PINS, " WEIR_PINS_DEFAULT
 	  ")" },
@@ -95,14 +104,14 @@ static int usage(const struct weir_cli *cli, const char *what, const char *value
 				  cli->command->name);
 }
 
-static int read_count(struct weir_cli *cli, const char *text)
+static int read_count(struct weir_cli *cli, const char *name, const char *text)
 {
 	char *end;
 	unsigned long long value = strtoull(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || value < 1 || value > WEIR_TOP_MAX)
 		return weir_cli_fail_text(cli, WEIR_EXIT_USAGE,
-					  "--count '%s': give a whole number from 1 to %u", text,
+					  "--%s '%s': give a whole number from 1 to %u", name, text,
 					  WEIR_TOP_MAX);
 	cli->count = (uint32_t)value;
 	return 0;
@@ -124,7 +133,18 @@ static int take(struct weir_cli *cli, unsigned int bit, const char *value)
 		cli->total = true;
 		break;
 	case WEIR_OPTION_COUNT:
-		return read_count(cli, value);
+		return read_count(cli, "count", value);
+	case WEIR_OPTION_TOP:
+		return read_count(cli, "top", value);
+	case WEIR_OPTION_INTERFACE:
+		cli->interface = value;
+		break;
+	case WEIR_OPTION_ADDRESSES:
+		cli->addresses = value;
+		break;
+	case WEIR_OPTION_PCAP:
+		cli->pcap = value;
+		break;
 	case WEIR_OPTION_SAVE:
 		cli->save = true;
 		break;

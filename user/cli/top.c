@@ -5,6 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/pinned.h"
+#include "cli/top_screen.h"
 #include "controller/clock.h"
 #include "cli/table.h"
 
@@ -37,8 +38,6 @@ static int say(const struct weir_cli *cli, json_t *result)
 
 	if (cli->json)
 		return weir_cli_print_json(cli, result);
-	if (!cli->once && isatty(STDOUT_FILENO))
-		fputs("\033[H\033[2J", stdout);
 	weir_table_add(&table, cli->total ? "REFUSED" : "REFUSING");
 	weir_table_add(&table, cli->total ? "ADMITTED" : "ADMITTING");
 	weir_table_add(&table, "KEY");
@@ -51,8 +50,6 @@ static int say(const struct weir_cli *cli, json_t *result)
 		weir_table_add(&table, "%s", json_string_value(json_object_get(key, "limit")));
 	}
 	weir_table_print(&table);
-	if (!cli->once)
-		putchar('\n');
 	json_decref(result);
 	return WEIR_EXIT_OK;
 }
@@ -66,7 +63,7 @@ struct pinned_top {
 	uint64_t begun_ns;
 };
 
-/* Nobody can be waited for without a controller: a second between two walks. */
+/* A second between two lists, or two walks over the pins. */
 static void wait_a_second(uint64_t since_ns)
 {
 	uint64_t now = weir_monotonic_ns(), due = since_ns + 1000000000;
@@ -158,16 +155,21 @@ static int list(const struct weir_cli *cli, struct pinned_top *state)
 static int run(struct weir_cli *cli)
 {
 	struct pinned_top state = { 0 };
+	uint64_t begun_ns;
 	int code;
 
+	if (!cli->json && !cli->once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
+		return weir_top_screen(cli);
+	/* A list is for the eye or for a script: only JSON goes on without a terminal. */
+	cli->once |= !cli->json;
 	if (!cli->once)
 		weir_cli_catch_interrupts();
 	do {
+		begun_ns = weir_monotonic_ns();
 		code = list(cli, &state);
 		if (code || fflush(stdout) || cli->once)
 			break;
-		if (cli->total)
-			wait_a_second(weir_monotonic_ns());
+		wait_a_second(begun_ns);
 	} while (!weir_cli_interrupted());
 	weir_scan_free(state.scan);
 	if (state.pinned)
@@ -178,7 +180,7 @@ static int run(struct weir_cli *cli)
 const struct weir_command weir_command_top = {
 	.name = "top",
 	.arguments = "[NAME]",
-	.summary = "the heaviest keys of a limit, or of all: packets a second, every second",
+	.summary = "what limits, services and the heaviest keys do now, on the whole screen",
 	.example = "  weir top\n  weir top per-ip --once -n 5 -j",
 	.options = WEIR_OPTION_ONCE | WEIR_OPTION_TOTAL | WEIR_OPTION_COUNT | WEIR_OPTION_PINS |
 		   WEIR_OPTION_SOCKET,

@@ -140,6 +140,24 @@ static void top(struct weir_loop *loop, struct weir_control_client *client, json
 				  "others already ask for a million keys: ask for fewer or later");
 }
 
+/* ---- suggest ---- */
+
+static void suggest(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const struct weir_dataplane *dataplane = weir_engine_dataplane(loop->engine);
+	const char *name = json_string_value(json_object_get(arguments, "limit"));
+	int slot = name ? weir_report_find_slot(dataplane, name) : WEIR_NO_LIMIT;
+	struct weir_error err;
+
+	if (slot < 0) {
+		weir_error_set(&err, slot, "there is no limit '%s': see weir show limits", name);
+		fail(client, slot, &err);
+		return;
+	}
+	weir_control_reply(client, weir_sent_report(weir_ranking_sent(loop->ranking), dataplane,
+						    (uint32_t)slot));
+}
+
 /* ---- why ---- */
 
 static void why(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
@@ -335,6 +353,7 @@ static const struct command {
 	{ "reload", weir_commands_reload },
 	{ "confirm", weir_commands_confirm },
 	{ "top", top },
+	{ "suggest", suggest },
 	{ "why", why },
 	{ "watch", watch },
 	{ "events", events },
@@ -359,8 +378,8 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 		}
 	}
 	weir_error_set(&err, -EINVAL,
-		       "unknown command '%.64s': there are show, set, reload, confirm, top, why, "
-		       "watch, events, stop, allow, deny, ban, freeze, thaw, report",
+		       "unknown command '%.64s': there are show, set, reload, confirm, top, suggest, "
+		       "why, watch, events, stop, allow, deny, ban, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
 }

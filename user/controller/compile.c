@@ -320,6 +320,14 @@ static uint64_t sample_ns(const struct weir_rate *sample, uint32_t cpus)
 	return (uint64_t)((u128)sample->per_ns * cpus / sample->amount);
 }
 
+uint8_t weir_compile_protocols(const struct weir_policy_service *service)
+{
+	const struct weir_bits256 *protocols = &service->match.protocols;
+
+	return (weir_bits256_has(protocols, IPPROTO_TCP) ? WEIR_SERVICE_TCP : 0) |
+	       (weir_bits256_has(protocols, IPPROTO_UDP) ? WEIR_SERVICE_UDP : 0);
+}
+
 int weir_compile(const struct weir_policy *policy, const struct weir_compiled_before *before,
 		 const uint32_t *slots, uint32_t cpus, uint64_t wall_ns,
 		 struct weir_compiled **out, struct weir_error *err)
@@ -330,7 +338,8 @@ int weir_compile(const struct weir_policy *policy, const struct weir_compiled_be
 	if (!compiled)
 		return weir_error_set(err, -ENOMEM, "no memory for the policy");
 	compiled->head.limits = (uint32_t)policy->limit_count;
-	compiled->head.services = (uint32_t)policy->service_count;
+	for (size_t i = 0; i < policy->service_count; i++)
+		compiled->head.services |= weir_compile_protocols(&policy->services[i]);
 	compiled->head.sample_ns = sample_ns(&policy->sample, cpus);
 	for (size_t i = 0; i < policy->limit_count && !code; i++) {
 		code = weir_compile_limit(policy, &policy->limits[i], wall_ns,

@@ -74,6 +74,9 @@ bool weir_compile_phase_is_near(uint64_t a, uint64_t b, uint64_t period_ticks);
 /* "bucket rate 1000pps burst 2000" */
 void weir_compile_label(const struct weir_policy_limit *limit, struct weir_label *label);
 
+/* enum weir_service_protocol: those that the service's match names. */
+uint8_t weir_compile_protocols(const struct weir_policy_service *service);
+
 /*
  * The bucket's conf, in whole numbers throughout: one token takes per_ns * 16 / amount ticks,
  * cut to 32 significant bits (as weir_bucket_conf_init does, so that n tokens that take a

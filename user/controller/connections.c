@@ -21,6 +21,9 @@ static const char *const PIN_PAYLOAD[] = { "weir_watch_in", "weir_watch_out" };
 /* Between the two looks at a drift: far more than an event takes from one count to the other. */
 #define LOOKS_APART_NS 2000000L
 
+/* Keys at once; more than a bucket of the kernel's map ever has. */
+#define BATCH 1024
+
 struct weir_connections {
 	struct connections_bpf *programs;
 	struct bpf_link *events;
@@ -230,17 +233,31 @@ static void set_walk(struct weir_connections *connections, uint32_t walk)
 			 __ATOMIC_RELEASE);
 }
 
+/* By batches: to look for the first key over and over walks over all buckets that are empty. */
+static void empty_recounts(const struct weir_connections *connections)
+{
+	int fd = bpf_map__fd(connections->programs->maps.weir_recounts), code;
+	struct weir_recount values[BATCH];
+	uint64_t tags[BATCH], next;
+	bool first = true;
+	uint32_t count;
+
+	do {
+		count = BATCH;
+		code = bpf_map_lookup_and_delete_batch(fd, first ? NULL : &next, &next, tags,
+						       values, &count, NULL);
+		first = false;
+	} while (!code);
+}
+
 /* No event counts into the map of before any more, and it is empty. */
 static void begin(struct weir_connections *connections)
 {
 	struct weir_where *where = &connections->generation->dataplane->board->where;
-	int fd = bpf_map__fd(connections->programs->maps.weir_recounts);
-	uint64_t tag;
 
 	set_walk(connections, 0);
 	weir_generation_wait(connections->generation);
-	while (!bpf_map_get_next_key(fd, NULL, &tag))
-		bpf_map_delete_elem(fd, &tag);
+	empty_recounts(connections);
 	memset(connections->listening, 0, connections->listening_bytes);
 	if (!++where->walks)
 		where->walks = 1;

@@ -39,8 +39,9 @@ struct weir_recounted {
 /*
  * Counts every connection anew and corrects the gates where the count is off. Connections that
  * come and go meanwhile are not lost. After a change of policy, and from time to time. Takes
- * about 1 us a socket and 30 ns a set of the ledger. -ENOSPC where more keys are inside than
- * a recount has room for: new connections were entered, but nothing was healed.
+ * some 2 us a socket, 40 ns a set of the ledger and 0.1 us a key: 0.26 s with 100,000 connections
+ * from 50,000 addresses, at a load of 9 (scripts/bench.sh services). -ENOSPC where more keys are
+ * inside than a recount has room for: new connections were entered, but nothing was healed.
  */
 int weir_connections_recount(struct weir_connections *connections,
 			     struct weir_recounted *recounted, struct weir_error *err);

@@ -3,10 +3,10 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "controller/compile.h"
 #include "weir/match.h"
 
 #define STORE(to, value) __atomic_store_n(&(to), value, __ATOMIC_RELEASE)
@@ -85,16 +85,10 @@ static uint8_t slice_shift(uint64_t deadline_ns)
 
 static void fill(struct weir_service_policy *to, const struct weir_policy_service *service)
 {
-	uint8_t protocols = 0;
-
-	if (weir_bits256_has(&service->match.protocols, IPPROTO_TCP))
-		protocols |= WEIR_SERVICE_TCP;
-	if (weir_bits256_has(&service->match.protocols, IPPROTO_UDP))
-		protocols |= WEIR_SERVICE_UDP;
 	memcpy(to->name, service->name, sizeof(to->name));
 	STORE(to->deadline_ns, service->deadline_ns);
 	STORE(to->slice_shift, slice_shift(service->deadline_ns));
-	STORE(to->protocols, protocols);
+	STORE(to->protocols, weir_compile_protocols(service));
 }
 
 /* ---- addresses ---- */

@@ -5,16 +5,20 @@
 #include <stdlib.h>
 
 #include "controller/own.h"
+#include "controller/sent.h"
 #include "weir/front.h"
 
 #define RADIX_BITS 11
 #define RADIX_MASK ((1U << RADIX_BITS) - 1)
 
-/* What a place held at the walk before. */
+/* What a place held at a walk before: a base that rates are taken from. */
 struct before {
-	uint32_t tag; /* its upper half */
+	uint32_t tag; /* its upper half; 0: nothing */
 	uint32_t passed;
 	uint32_t refused;
+	uint16_t slot;
+	uint8_t peak; /* of its rate: sent.h */
+	uint8_t reserved;
 };
 
 /* A front slot that counts for a place. */
@@ -30,26 +34,28 @@ struct region {
 	uint32_t number; /* of its first place, as fronts number them */
 	const struct weir_key_record *keys; /* NULL: see own_keys */
 	const struct weir_own_record *own_keys;
-	struct before *before; /* [places], or NULL without rates */
+	struct before *bases[WEIR_SCAN_BASES]; /* [places]; NULL: not kept */
 };
 
 /* A limit's own ledger, mapped while a walk is on. */
 struct own {
 	struct weir_own_view view;
-	struct before *before; /* of the map `before_id` */
-	uint32_t before_id;
+	struct before *bases[WEIR_SCAN_BASES]; /* of the map `bases_id` */
+	uint32_t bases_id;
 };
 
 struct weir_scan {
 	const struct weir_dataplane *dataplane;
 	struct weir_limits_view limits;
-	bool rates;
+	uint32_t base_count;
+	int from, to; /* bases: that rates are taken from, that is taken anew; or -1 */
+	struct weir_sent *sent;
 	struct own own[WEIR_LIMITS_MAX]; /* by slot */
 	struct region regions[1 + WEIR_LIMITS_MAX];
 	size_t region_count;
 	size_t region; /* that the walk is in */
 	uint32_t next_set;
-	struct before *before;	  /* of the shared ledger */
+	struct before *bases[WEIR_SCAN_BASES]; /* of the shared ledger */
 	struct held *held;	  /* twice as many as there are front slots: to be sorted */
 	struct held *held_sorted; /* one half of it, by place */
 	size_t held_count;
@@ -148,23 +154,49 @@ static size_t fronts_of(const struct weir_dataplane *dataplane)
 	return (size_t)dataplane->shape.cpus * dataplane->shape.front_slots;
 }
 
-int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplane, bool rates)
+static void free_bases(struct before **bases)
+{
+	for (int i = 0; i < WEIR_SCAN_BASES; i++) {
+		free(bases[i]);
+		bases[i] = NULL;
+	}
+}
+
+static bool new_bases(struct before **bases, uint32_t count, size_t places)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bases[i] = calloc(places, sizeof(*bases[i]));
+		if (!bases[i]) {
+			free_bases(bases);
+			return false;
+		}
+	}
+	return true;
+}
+
+int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplane, uint32_t bases)
 {
 	struct weir_scan *made = calloc(1, sizeof(*made));
 
 	if (!made)
 		return -ENOMEM;
 	made->dataplane = dataplane;
-	made->rates = rates;
+	made->base_count = bases;
+	made->from = made->to = bases ? 0 : -1;
 	made->held = malloc((2 * fronts_of(dataplane) + 1) * sizeof(*made->held));
-	if (rates)
-		made->before = calloc(places_of(dataplane), sizeof(*made->before));
-	if (!made->held || (rates && !made->before)) {
+	if (!made->held || !new_bases(made->bases, bases, places_of(dataplane))) {
 		weir_scan_free(made);
 		return -ENOMEM;
 	}
 	*scan = made;
 	return 0;
+}
+
+void weir_scan_compare(struct weir_scan *scan, int from, int to, struct weir_sent *sent)
+{
+	scan->from = from;
+	scan->to = to;
+	scan->sent = sent;
 }
 
 void weir_scan_free(struct weir_scan *scan)
@@ -173,9 +205,9 @@ void weir_scan_free(struct weir_scan *scan)
 		return;
 	for (int slot = 0; slot < WEIR_LIMITS_MAX; slot++) {
 		weir_own_view_close(&scan->own[slot].view);
-		free(scan->own[slot].before);
+		free_bases(scan->own[slot].bases);
 	}
-	free(scan->before);
+	free_bases(scan->bases);
 	free(scan->held);
 	free(scan);
 }
@@ -215,24 +247,23 @@ static void add_own(struct weir_scan *scan, uint32_t slot)
 	weir_own_view_close(&own->view);
 	if (!limit || !limit->own_sets ||
 	    weir_own_view_open(&own->view, scan->dataplane, slot)) {
-		free(own->before);
-		own->before = NULL;
-		own->before_id = 0;
+		free_bases(own->bases);
+		own->bases_id = 0;
 		return;
 	}
-	if (scan->rates && own->before_id != own->view.id) {
-		free(own->before);
-		own->before = calloc((size_t)own->view.sets * WEIR_WAYS, sizeof(*own->before));
-		own->before_id = own->before ? own->view.id : 0;
+	if (scan->base_count && own->bases_id != own->view.id) {
+		free_bases(own->bases);
+		own->bases_id = 0;
+		if (!new_bases(own->bases, scan->base_count, (size_t)own->view.sets * WEIR_WAYS))
+			return;
+		own->bases_id = own->view.id;
 	}
-	if (scan->rates && !own->before)
-		return;
 	scan->regions[scan->region_count++] = (struct region){
 		.ledger = own->view.ledger,
 		.sets = own->view.sets,
 		.number = weir_front_place(0, true, slot),
 		.own_keys = own->view.keys,
-		.before = own->before,
+		.bases = { own->bases[0], own->bases[1] },
 	};
 }
 
@@ -243,7 +274,7 @@ static void find_regions(struct weir_scan *scan)
 		.ledger = scan->dataplane->ledger,
 		.sets = scan->dataplane->shape.sets,
 		.keys = scan->dataplane->keys,
-		.before = scan->before,
+		.bases = { scan->bases[0], scan->bases[1] },
 	};
 	scan->region_count = 1;
 	scan->region = 0;
@@ -321,18 +352,35 @@ static uint64_t grown(uint64_t now, uint32_t before)
 	return difference > 0 ? (uint64_t)difference : 0;
 }
 
-static struct weir_top_entry since_before(struct before *before,
-					  const struct weir_top_entry *total)
+/* What came since the base; all of it for a key that is not in it. */
+static struct weir_top_entry since_base(const struct before *base,
+					const struct weir_top_entry *total)
 {
 	struct weir_top_entry recent = *total;
 
-	if (before->tag == (uint32_t)(total->tag >> 32)) {
-		recent.passed = grown(total->passed, before->passed);
-		recent.refused = grown(total->refused, before->refused);
+	if (base->tag == (uint32_t)(total->tag >> 32)) {
+		recent.passed = grown(total->passed, base->passed);
+		recent.refused = grown(total->refused, base->refused);
 	}
-	*before = (struct before){ (uint32_t)(total->tag >> 32), (uint32_t)total->passed,
-				   (uint32_t)total->refused };
 	return recent;
+}
+
+/* Takes the base anew. What is seen goes by windows that follow each other on one base. */
+static void move_base(const struct weir_scan *scan, struct before *base,
+		      const struct weir_limit *limit, const struct weir_top_entry *total,
+		      const struct weir_top_entry *recent)
+{
+	uint32_t tag = (uint32_t)(total->tag >> 32);
+	bool same = base->tag == tag && base->slot == limit->slot;
+	uint8_t peak = same ? base->peak : 0;
+
+	if (scan->sent)
+		peak = weir_sent_count(scan->sent, limit, weight(recent), peak, !same);
+	*base = (struct before){ .tag = tag,
+				 .passed = (uint32_t)total->passed,
+				 .refused = (uint32_t)total->refused,
+				 .slot = limit->slot,
+				 .peak = peak };
 }
 
 static uint16_t slot_at(const struct region *region, uint32_t place)
@@ -362,9 +410,9 @@ static bool name(const struct weir_scan *scan, const struct region *region, uint
 	       weir_once(region->ledger[place / WEIR_WAYS].tag[place % WEIR_WAYS]) == entry->tag;
 }
 
-/* What a place counts; false where there is no key, or one of no limit in force. */
-static bool count(struct weir_scan *scan, const struct region *region, uint32_t place,
-		  struct weir_top_entry *total)
+/* What a place counts, and its limit; NULL where there is no key, or one of no limit in force. */
+static const struct weir_limit *count(struct weir_scan *scan, const struct region *region,
+				      uint32_t place, struct weir_top_entry *total)
 {
 	const struct weir_set *set = &region->ledger[place / WEIR_WAYS];
 	uint32_t way = place % WEIR_WAYS;
@@ -372,25 +420,29 @@ static bool count(struct weir_scan *scan, const struct region *region, uint32_t 
 
 	*total = (struct weir_top_entry){ .tag = weir_once(set->tag[way]) };
 	if (!(total->tag & WEIR_TAG_CONFIRMED))
-		return false;
+		return NULL;
 	limit = weir_limits_view_slot(&scan->limits, slot_at(region, place));
 	if (!limit)
-		return false;
+		return NULL;
 	total->passed = weir_limit_admitted(limit, weir_once(set->state[way]),
 					    weir_once(set->counts[way].passed));
 	total->refused = place_refused(scan, &set->counts[way], region->number + place, total->tag);
-	return true;
+	return limit;
 }
 
 static void visit(struct weir_scan *scan, const struct region *region, uint32_t place,
 		  struct weir_top *const *tops, size_t top_count)
 {
+	const struct weir_limit *limit;
 	struct weir_top_entry total, recent;
 	bool named = false;
 
-	if (!count(scan, region, place, &total))
+	limit = count(scan, region, place, &total);
+	if (!limit)
 		return;
-	recent = region->before ? since_before(&region->before[place], &total) : total;
+	recent = scan->from < 0 ? total : since_base(&region->bases[scan->from][place], &total);
+	if (scan->to >= 0)
+		move_base(scan, &region->bases[scan->to][place], limit, &total, &recent);
 	for (size_t i = 0; i < top_count; i++) {
 		struct weir_top_entry *entry = tops[i]->recent ? &recent : &total;
 

@@ -7,8 +7,9 @@
  * The kernel writes all the while. A place whose key record doesn't fit its tag is left out:
  * it is changing hands. So a walk is not a snapshot: each place is as it was when it was read.
  *
- * Rates are differences to the walk before, for which a scan keeps 12 bytes a place (3 MB at
- * the default size): only this finds a source that has just become heavy among millions.
+ * Rates are differences to a base, what a walk before found: 16 bytes a place. Only this finds a
+ * source that has just become heavy among millions. With two bases, taken in turn, there is one
+ * of a good age at any time (4 MB each at the default size).
  */
 #pragma once
 
@@ -42,11 +43,21 @@ void weir_top_sort(struct weir_top *top);
 void weir_top_free(struct weir_top *top);
 
 struct weir_scan;
+struct weir_sent;
+
+#define WEIR_SCAN_BASES 2
 
 /* Of the ledger that all share and of the limits' own ones, which are mapped anew at each walk.
- * `rates`: keep what rates need. 0 or -ENOMEM. The dataplane must stay as long as the scan. */
-int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplane, bool rates);
+ * `bases`: how many to keep; without any there are no rates. With one, each walk is compared to
+ * the one before. 0 or -ENOMEM. The dataplane must stay as long as the scan. */
+int weir_scan_new(struct weir_scan **scan, const struct weir_dataplane *dataplane, uint32_t bases);
 void weir_scan_free(struct weir_scan *scan);
+
+/*
+ * The next walks are compared to base `from` and are base `to` after; -1: none. `sent`, or NULL,
+ * is told of every key: where `from` and `to` are the same, always that one.
+ */
+void weir_scan_compare(struct weir_scan *scan, int from, int to, struct weir_sent *sent);
 
 /* Starts a walk: reads the limits in force and the fronts. */
 void weir_scan_begin(struct weir_scan *scan);
