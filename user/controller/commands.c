@@ -378,8 +378,8 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 		}
 	}
 	weir_error_set(&err, -EINVAL,
-		       "unknown command '%.64s': there are show, set, reload, confirm, top, suggest, "
-		       "why, watch, events, stop, allow, deny, ban, freeze, thaw, report",
+		       "unknown command '%.64s': there are show, set, reload, confirm, top, "
+		       "suggest, why, watch, events, stop, allow, deny, ban, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
 }
