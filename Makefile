@@ -25,6 +25,7 @@ BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -ffreestanding -std=gnu11 -Wall -Wextra 
 LIB_SRC    := $(wildcard user/lib/*.c)
 CTRL_SRC   := $(wildcard user/controller/*.c)
 CLI_SRC    := $(wildcard user/cli/*.c)
+PAGES      := $(patsubst user/%,$(B)/include/%.inc,$(wildcard user/dashboard/*))
 BPF_SRC    := $(wildcard bpf/*.bpf.c)
 TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
@@ -102,7 +103,11 @@ $(B)/weir: $(CLI_OBJ) $(CTRL_OBJ) $(B)/libweir.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LDLIBS) $(CURSES_LIBS)
 
-$(CTRL_OBJ): | $(SKELS)
+$(CTRL_OBJ): | $(SKELS) $(PAGES)
+
+# The dashboard's files as bytes, for dashboard.c to include.
+$(B)/include/dashboard/%.inc: user/dashboard/%
+	$(Q)mkdir -p $(@D) && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
 
 # Position-independent throughout: the same objects go into libweir.a and libweir.so.
 $(B)/%.o: %.c
@@ -143,7 +148,7 @@ $(B)/san/libweir.a: $(patsubst %.c,$(B)/san/%.o,$(LIB_SRC) $(CTRL_SRC) $(CLI_PUR
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 
-$(CTRL_SRC:%.c=$(B)/san/%.o): | $(SKELS)
+$(CTRL_SRC:%.c=$(B)/san/%.o): | $(SKELS) $(PAGES)
 
 $(B)/tests/unit/%: $(B)/san/tests/unit/%.o $(B)/san/tests/harness.o $(B)/san/libweir.a
 	$(call say,LD,$@)
@@ -187,7 +192,7 @@ $(B)/fuzz/libweir.a: $(LIB_SRC:%.c=$(B)/fuzz/%.o) $(CTRL_SRC:%.c=$(B)/fuzz/%.o)
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 
-$(CTRL_SRC:%.c=$(B)/fuzz/%.o): | $(SKELS)
+$(CTRL_SRC:%.c=$(B)/fuzz/%.o): | $(SKELS) $(PAGES)
 
 $(B)/fuzz/fuzz_%: $(B)/fuzz/tests/fuzz/fuzz_%.o $(B)/fuzz/libweir.a
 	$(call say,LD,$@)

@@ -33,6 +33,8 @@ END
 
 # start_weir: runs CONFIG in the server's namespace; ready when this returns.
 start_weir() {
+  # An earlier one's "ready" must not be taken for this one's.
+  rm -f "$LAB_DIR/weir.err"
   spawn weir s "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
   wait_for 20 weir_ready_or_ended
   grep -q ^ready: "$LAB_DIR/weir.err" || fail "weir starts" "$(cat "$LAB_DIR/weir.err")"

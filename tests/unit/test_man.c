@@ -68,6 +68,7 @@ static const char *const kinds[] = {
 	[WEIR_FIELD_PREFIXES] = "prefixes",
 	[WEIR_FIELD_IFNAMES] = "interfaces",
 	[WEIR_FIELD_PATHS] = "paths",
+	[WEIR_FIELD_HOSTS] = "host names",
 	[WEIR_FIELD_FLAGS] = "TCP flags",
 	[WEIR_FIELD_MAP] = "a map",
 	[WEIR_FIELD_CUSTOM] = "a key",

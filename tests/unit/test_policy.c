@@ -141,7 +141,8 @@ static void what_is_left_out_has_its_default(void)
 	CU_ASSERT_TRUE(!policy->interface_count && !policy->limit_count && !policy->service_count);
 	CU_ASSERT_STRING_EQUAL(policy->control.socket, "/run/weir/weir.sock");
 	CU_ASSERT_STRING_EQUAL(policy->control.group, "weir");
-	CU_ASSERT_FALSE(policy->metrics.given);
+	CU_ASSERT_STRING_EQUAL(policy->metrics.listen, "127.0.0.1:9477");
+	CU_ASSERT_TRUE(policy->metrics.dashboard && !policy->metrics.hosts.count);
 	weir_policy_free(policy);
 	weir_policy_free(NULL);
 }
@@ -357,7 +358,6 @@ static void what_is_not_built_is_refused_by_name(void)
 		{ WEIR_FEATURE_BREAKER, "service 'web': field 'breaker'" },
 		{ WEIR_FEATURE_SHEDDER, "service 'web': field 'shedder'" },
 		{ WEIR_FEATURE_GOVERNOR, "service 'web': field 'governor'" },
-		{ WEIR_FEATURE_METRICS, "w.yaml:41: field 'metrics'" },
 	};
 	struct weir_policy *policy = PARSED(design);
 	struct weir_error err = { "" };

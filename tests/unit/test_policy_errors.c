@@ -133,6 +133,11 @@ static void the_top_level(void)
 		{ V "metrics: {listen: 127.0.0.1:65536}\n", "is not an address and port" },
 		{ V "metrics: {listen: localhost:9477}\n", "is not an address and port" },
 		{ V "metrics: {listen: \"::1:9477x\"}\n", "is not an address and port" },
+		{ V "metrics: {hosts: [a, A]}\n", "'A' can't be used: write the name of" },
+		{ V "metrics: {hosts: [\"a:80\"]}\n", "'a:80' can't be used: write the name of" },
+		{ V "metrics: {hosts: [a, a]}\n", "'a' is there twice" },
+		{ V "metrics: {hosts: [\"\"]}\n", "'' can't be used: write the name of" },
+		{ V "metrics: {dashboard: off}\n", "'off' is not known: write true or false" },
 	};
 
 	CHECK_ROWS(rows);

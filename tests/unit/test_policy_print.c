@@ -85,6 +85,7 @@ static void services_of_every_shape(void)
 		   " governor: {control: b, floor: 1mbit, start: 2mbit, ceiling: 1gbit}}\n",
 		   "services");
 	comes_back("version: 1\nmetrics: {listen: off}\n", "listen off");
+	comes_back("version: 1\nmetrics: {dashboard: false, hosts: [a.example, b]}\n", "hosts");
 }
 
 static void json_is_in_base_units(void)

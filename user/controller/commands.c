@@ -16,8 +16,8 @@ static void fail(struct weir_control_client *client, int error, const struct wei
 	weir_control_fail(client, weir_control_code(error), err->text);
 }
 
-static void view_init(struct weir_view *view, const struct weir_loop *loop,
-		      struct weir_interface_status *interfaces)
+void weir_loop_view(struct weir_view *view, const struct weir_loop *loop,
+		    struct weir_interface_status *interfaces)
 {
 	size_t count = weir_engine_interfaces(loop->engine);
 
@@ -47,7 +47,7 @@ void weir_commands_show(struct weir_loop *loop, struct weir_control_client *clie
 	json_t *report;
 	int rc;
 
-	view_init(&view, loop, interfaces);
+	weir_loop_view(&view, loop, interfaces);
 	report = weir_report_show(&view, what, &rc, &err);
 	if (rc)
 		fail(client, rc, &err);
@@ -173,7 +173,7 @@ static void why(struct weir_loop *loop, struct weir_control_client *client, json
 		fail(client, rc, &err);
 		return;
 	}
-	view_init(&view, loop, interfaces);
+	weir_loop_view(&view, loop, interfaces);
 	weir_control_reply(client, weir_report_why(&view, family, address));
 }
 

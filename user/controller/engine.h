@@ -184,6 +184,11 @@ int weir_engine_service_read(const struct weir_engine *engine, size_t service, u
 int weir_engine_service_steer(struct weir_engine *engine, size_t service, uint64_t now_ns,
 			      const struct weir_service_output *output);
 
+/* Totals of all gates; false where nothing counts connections. */
+struct weir_connection_counts;
+bool weir_engine_connections(const struct weir_engine *engine,
+			     struct weir_connection_counts *counts);
+
 size_t weir_engine_interfaces(const struct weir_engine *engine);
 const struct weir_interface_status *weir_engine_interface(const struct weir_engine *engine,
 							  size_t i);

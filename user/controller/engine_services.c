@@ -37,6 +37,14 @@ int weir_engine_service_steer(struct weir_engine *engine, size_t service, uint64
 
 /* ---- views ---- */
 
+bool weir_engine_connections(const struct weir_engine *engine,
+			     struct weir_connection_counts *counts)
+{
+	if (engine->connections)
+		*counts = weir_connections_counts(engine->connections);
+	return engine->connections;
+}
+
 const struct weir_policy *weir_engine_policy(const struct weir_engine *engine)
 {
 	return engine->policy;

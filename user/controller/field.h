@@ -46,6 +46,7 @@ enum weir_field_type {
 	WEIR_FIELD_PREFIXES,  /* [struct weir_prefixes] */
 	WEIR_FIELD_IFNAMES,   /* [struct weir_texts] */
 	WEIR_FIELD_PATHS,     /* [struct weir_texts] absolute */
+	WEIR_FIELD_HOSTS,     /* [struct weir_texts] names of machines, small letters */
 	WEIR_FIELD_FLAGS,     /* [uint8_t[2]] TCP flags: mask, value */
 	/* Structure. */
 	WEIR_FIELD_MAP,	   /* the struct at offset, of `fields` */
@@ -112,7 +113,7 @@ bool weir_field_text(const struct weir_field *field, const void *object, char *t
 
 /* Whether a text fits into size bytes with its NUL; a longer one is quoted only in part. */
 int weir_field_check_length(const char *text, size_t size, struct weir_error *err);
-/* Whether a NAME, IFNAME, PATH or GROUP (or an item of their lists) is a usable text. */
+/* Whether a NAME, IFNAME, PATH, GROUP or HOST (or an item of their lists) is a usable text. */
 int weir_field_check_text(enum weir_field_type type, size_t size, const char *text,
 			  struct weir_error *err);
 /* `value` in double quotes, as YAML reads it, into WEIR_FIELD_TEXT bytes. */

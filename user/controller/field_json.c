@@ -81,6 +81,7 @@ static json_t *list_json(const struct weir_field *field, const void *object)
 		break;
 	case WEIR_FIELD_IFNAMES:
 	case WEIR_FIELD_PATHS:
+	case WEIR_FIELD_HOSTS:
 		for (size_t i = 0; i < texts->count; i++)
 			json_array_append_new(list, json_string(texts->items[i]));
 		break;

@@ -160,7 +160,8 @@ int weir_field_add(const struct weir_field *field, const char *text, void *objec
 		   struct weir_error *err)
 {
 	void *value = (char *)object + field->offset;
-	bool is_text = field->type == WEIR_FIELD_IFNAMES || field->type == WEIR_FIELD_PATHS;
+	bool is_text = field->type == WEIR_FIELD_IFNAMES || field->type == WEIR_FIELD_PATHS ||
+		       field->type == WEIR_FIELD_HOSTS;
 	int rc = weir_field_check_length(text, is_text ? field->size : WEIR_FIELD_VALUE_SIZE, err);
 
 	if (rc)
@@ -271,6 +272,7 @@ void weir_field_clear(const struct weir_field *field, void *object)
 		break;
 	case WEIR_FIELD_IFNAMES:
 	case WEIR_FIELD_PATHS:
+	case WEIR_FIELD_HOSTS:
 		for (size_t i = 0; i < texts->count; i++)
 			free(texts->items[i]);
 		free(texts->items);

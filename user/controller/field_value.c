@@ -116,6 +116,11 @@ static const char *text_rule(enum weir_field_type type, const char *text)
 		return is_made_of(text, LOWER "_", LOWER DIGITS "_-")
 			       ? NULL
 			       : "write the name of a group, such as weir";
+	case WEIR_FIELD_HOSTS:
+		return is_made_of(text, LOWER DIGITS, LOWER DIGITS ".-")
+			       ? NULL
+			       : "write the name of a machine in small letters, without a port, "
+				 "such as weir.example";
 	case WEIR_FIELD_IFNAME:
 	case WEIR_FIELD_IFNAMES:
 		for (const char *p = text; *p; p++) {

@@ -107,7 +107,11 @@ int weir_loop_undo(struct weir_loop *loop, struct weir_error *err)
 {
 	int rc = weir_engine_undo(loop->engine, err);
 
-	return rc ? rc : weir_loop_services_apply(loop, err);
+	if (rc)
+		return rc;
+	rc = weir_loop_services_apply(loop, err);
+	weir_loop_web_apply(loop);
+	return rc;
 }
 
 /* The time of a change that waits is over: back, however long it takes to succeed. */
@@ -162,9 +166,12 @@ int weir_loop_reload(struct weir_loop *loop, const struct weir_terms *terms,
 	const struct weir_policy *policy;
 
 	if (rc) {
+		loop->reloads_refused++;
 		log_format(loop, "reload refused, nothing changed: %s", err->text);
 		return rc;
 	}
+	loop->reloads++;
+	weir_loop_web_apply(loop);
 	rc = weir_loop_services_apply(loop, err);
 	if (rc)
 		log_format(loop, "reload: the limits are in force, but: %s", err->text);
@@ -303,6 +310,8 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 		rc = weir_loop_services_apply(loop, err);
 	if (!rc)
 		rc = weir_loop_freeze_kept(loop, err);
+	if (!rc)
+		weir_loop_web_apply(loop);
 	return rc;
 }
 
@@ -310,6 +319,7 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 
 static void end(struct weir_loop *loop)
 {
+	weir_loop_web_end(loop);
 	weir_ranking_free(loop->ranking);
 	loop->ranking = NULL;
 	for (size_t i = 0; i < loop->watched_count; i++)
@@ -336,6 +346,7 @@ int weir_loop_run(const struct weir_loop_options *options, struct weir_error *er
 	if (!loop)
 		return weir_error_set(err, -ENOMEM, "out of memory");
 	loop->options = options;
+	loop->started_ns = realtime_ns();
 	loop->pins = options->pins ? options->pins : WEIR_PINS_DEFAULT;
 	rc = start(loop, err);
 	if (!rc) {

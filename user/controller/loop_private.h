@@ -13,6 +13,7 @@
 #include "controller/services.h"
 
 struct ring_buffer;
+struct weir_web;
 
 struct weir_subscriber {
 	struct weir_control_client *client;
@@ -35,6 +36,9 @@ struct weir_loop {
 	struct weir_services *services;
 	struct event *services_timer;
 	struct weir_outcomes *outcomes; /* while a service trusts reports */
+	struct weir_web *web;		/* loop_web.c */
+	uint64_t started_ns;		/* since 1970 */
+	uint64_t reloads, reloads_refused;
 	struct event *watched[7]; /* signals, timer, netlink, clock, ring */
 	size_t watched_count;
 	struct weir_subscriber subscribers[2 * WEIR_CONTROL_CLIENTS_MAX];
@@ -72,6 +76,15 @@ int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir
 /* The answer to a show of `what`. */
 void weir_commands_show(struct weir_loop *loop, struct weir_control_client *client,
 			const char *what);
+
+/* loop_web.c: the HTTP server as the policy in force wants it. What it can't have is said in the
+ * log and tried again: a limit must not wait for a port. */
+void weir_loop_web_apply(struct weir_loop *loop);
+void weir_loop_web_end(struct weir_loop *loop);
+
+/* commands.c: what reports are made from. interfaces: WEIR_INTERFACES_MAX of them, filled in. */
+void weir_loop_view(struct weir_view *view, const struct weir_loop *loop,
+		    struct weir_interface_status *interfaces);
 
 /* commands_services.c */
 void weir_commands_freeze(struct weir_loop *loop, struct weir_control_client *client,

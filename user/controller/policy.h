@@ -218,10 +218,16 @@ struct weir_policy_service {
 	struct weir_policy_governor governor;
 };
 
+struct weir_policy_metrics {
+	char listen[WEIR_POLICY_TEXT_SIZE]; /* address:port, [v6]:port, or off */
+	bool dashboard;			    /* and its reports; false: /metrics alone */
+	struct weir_texts hosts; /* names it answers to, beside addresses, localhost */
+};
+
 struct weir_policy {
 	char *file; /* as it was named to the load */
 	struct {
-		uint32_t mode, lists, limits, metrics;
+		uint32_t mode, lists, limits;
 	} lines; /* where these sections begin; 0: not in the file */
 	uint64_t version;
 	enum weir_policy_mode mode; /* monitor: no limit refuses, whatever its own mode */
@@ -244,10 +250,7 @@ struct weir_policy {
 		char socket[WEIR_POLICY_SOCKET_SIZE]; /* /run/weir/weir.sock */
 		char group[WEIR_POLICY_GROUP_SIZE];   /* weir */
 	} control;
-	struct {
-		bool given;
-		char listen[WEIR_POLICY_TEXT_SIZE]; /* address:port, [v6]:port, or off */
-	} metrics;
+	struct weir_policy_metrics metrics;
 };
 
 /* Reads a file. -ENOENT, -EACCES …; -EINVAL for what it says; -EFBIG above the maximum. The
@@ -348,7 +351,6 @@ enum weir_feature {
 	WEIR_FEATURE_SHEDDER,
 	WEIR_FEATURE_GOVERNOR,
 	WEIR_FEATURE_REPORT, /* a service that trusts reports */
-	WEIR_FEATURE_METRICS,
 	WEIR_FEATURE_COUNT
 };
 

@@ -38,7 +38,6 @@ static const char *const names[WEIR_FEATURE_COUNT] = {
 	[WEIR_FEATURE_SHEDDER] = "shedder",
 	[WEIR_FEATURE_GOVERNOR] = "governor",
 	[WEIR_FEATURE_REPORT] = "trust: report",
-	[WEIR_FEATURE_METRICS] = "metrics",
 };
 
 #define IF(condition, feature) ((uint64_t) !!(condition) << WEIR_FEATURE_##feature)
@@ -110,7 +109,6 @@ static int check_top(const struct weir_policy *policy, uint64_t supported, struc
 		     LISTS),
 		  policy->lines.lists },
 		{ IF(policy->limit_count > 1, MANY_LIMITS), policy->lines.limits },
-		{ IF(policy->metrics.given, METRICS), policy->lines.metrics },
 	};
 	int rc = 0;
 

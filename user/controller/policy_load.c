@@ -39,7 +39,6 @@ static void note_lines(struct weir_policy *policy, const struct weir_node *root)
 	policy->lines.mode = key_line(root, "mode");
 	policy->lines.lists = key_line(root, "lists");
 	policy->lines.limits = key_line(root, "limits");
-	policy->lines.metrics = key_line(root, "metrics");
 }
 
 int weir_policy_load_text(const char *text, size_t length, const char *name,

@@ -313,14 +313,14 @@ static const struct weir_field control_fields[] = {
 	FIELD(weir_policy, control.group, "group", GROUP),
 	END,
 };
-/* Offsets from the struct itself, since its presence flag is looked for at its start. */
-#define METRICS(member)                                                                            \
-	(offsetof(struct weir_policy, member) - offsetof(struct weir_policy, metrics))
 static const struct weir_field metrics_fields[] = {
-	{ .name = "listen",
-	  .type = WEIR_FIELD_LISTEN,
-	  .offset = METRICS(metrics.listen),
-	  .size = WEIR_POLICY_TEXT_SIZE },
+	FIELD(weir_policy, metrics.listen, "listen", LISTEN),
+	FIELD(weir_policy, metrics.dashboard, "dashboard", BOOL),
+	{ .name = "hosts",
+	  .type = WEIR_FIELD_HOSTS,
+	  .offset = offsetof(struct weir_policy, metrics.hosts),
+	  .size = WEIR_POLICY_TEXT_SIZE,
+	  FLAGS(WEIR_FIELD_EMPTY) },
 	END,
 };
 
@@ -351,7 +351,7 @@ const struct weir_field weir_policy_fields[] = {
 	ITEMS(services, service_count, "services", weir_policy_service, WEIR_POLICY_SERVICES_MAX,
 	      .fields = service_fields, .defaults = &service_defaults),
 	SECTION("control", control_fields),
-	FIELD(weir_policy, metrics, "metrics", MAP, FLAGS(GIVEN), .fields = metrics_fields),
+	SECTION("metrics", metrics_fields),
 	END,
 };
 
@@ -360,5 +360,5 @@ const struct weir_policy weir_policy_defaults = {
 	.ledger = { .keys = 262144 },
 	.sample = { .amount = 100, .per_ns = SEC },
 	.control = { .socket = "/run/weir/weir.sock", .group = "weir" },
-	.metrics = { .listen = "127.0.0.1:9477" },
+	.metrics = { .listen = "127.0.0.1:9477", .dashboard = true },
 };

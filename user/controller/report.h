@@ -71,6 +71,19 @@ json_t *weir_report_interfaces(const struct weir_view *view);
 /* Looks at 32 Ki sets at most: in a larger ledger, at every so many-th. */
 json_t *weir_report_ledger(const struct weir_view *view);
 
+/* What that look at the shared ledger found. */
+struct weir_ledger_fill {
+	uint64_t places; /* looked at */
+	uint64_t known;	 /* have ever been used */
+	uint64_t held;	 /* not neutral: can't be forgotten now */
+};
+
+struct weir_ledger_fill weir_ledger_look(const struct weir_dataplane *dataplane, uint64_t now_ns);
+
+/* "xdp", "tc-ingress", "tc-egress"; "limits", "refused", "denied", … */
+const char *weir_report_hook_name(uint32_t hook);
+const char *weir_report_path_name(enum weir_path path);
+
 /*
  * A whole report of "limits", "interfaces", "services", "ledger", "lists", "all" of these (also
  * NULL), of "bans", or one limit or service by its name. NULL with -ENOENT and a sentence in err

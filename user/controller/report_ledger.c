@@ -10,17 +10,12 @@
 
 #define LOOK_SETS_MAX 32768U
 
-struct fill {
-	uint64_t places; /* looked at */
-	uint64_t known;	 /* have ever been used */
-	uint64_t held;	 /* not neutral: can't be forgotten now */
-};
-
-static struct fill look(const struct weir_dataplane *dataplane, uint64_t now_ticks)
+struct weir_ledger_fill weir_ledger_look(const struct weir_dataplane *dataplane, uint64_t now_ns)
 {
+	uint64_t now_ticks = now_ns << WEIR_TICK_SHIFT;
 	uint32_t sets = dataplane->shape.sets;
 	uint32_t stride = sets > LOOK_SETS_MAX ? sets / LOOK_SETS_MAX : 1;
-	struct fill fill = { 0 };
+	struct weir_ledger_fill fill = { 0 };
 
 	for (uint32_t i = 0; i < sets; i += stride) {
 		const struct weir_set *set = &dataplane->ledger[i];
@@ -44,7 +39,7 @@ static json_t *shape(const struct weir_shape *shape)
 json_t *weir_report_ledger(const struct weir_view *view)
 {
 	const struct weir_dataplane *dataplane = view->dataplane;
-	struct fill fill = look(dataplane, view->now_ns << WEIR_TICK_SHIFT);
+	struct weir_ledger_fill fill = weir_ledger_look(dataplane, view->now_ns);
 	uint64_t places = (uint64_t)dataplane->shape.sets * WEIR_WAYS;
 	uint64_t untracked = 0, contended = 0, lost = 0;
 	struct weir_limits_view limits;

@@ -8,21 +8,27 @@
 
 static const char *const hook_words[WEIR_HOOKS] = { "xdp", "tc-ingress", "tc-egress" };
 
-static const char *hook_name(uint32_t hook)
+const char *weir_report_hook_name(uint32_t hook)
 {
 	return hook < WEIR_HOOKS ? hook_words[hook] : "unknown";
 }
 
-static json_t *hook_traffic(const struct weir_traffic *sum)
+const char *weir_report_path_name(enum weir_path path)
 {
 	static const char *const paths[WEIR_PATHS] = {
 		"limits", "unmatched", "allowed",   "denied",
 		"exempt", "not_ip",    "malformed", "refused"
 	};
+
+	return path < WEIR_PATHS ? paths[path] : "unknown";
+}
+
+static json_t *hook_traffic(const struct weir_traffic *sum)
+{
 	json_t *made = json_object();
 
 	for (int i = 0; i < WEIR_PATHS; i++)
-		made = weir_report_add(made, paths[i],
+		made = weir_report_add(made, weir_report_path_name((enum weir_path)i),
 				       json_pack("{s:I, s:I}", "packets",
 						 (json_int_t)sum->frames[i], "bytes",
 						 (json_int_t)sum->bytes[i]));
@@ -55,7 +61,8 @@ static json_t *one_interface(const struct weir_view *view,
 			view->dataplane, interface->slot % WEIR_INTERFACES_MAX,
 			(enum weir_hook)hook);
 
-		hooks = weir_report_add(hooks, hook_name((uint32_t)hook), hook_traffic(&sum));
+		hooks = weir_report_add(hooks, weir_report_hook_name((uint32_t)hook),
+					hook_traffic(&sum));
 	}
 	return weir_report_add(made, "traffic", hooks);
 }
@@ -160,8 +167,8 @@ json_t *weir_report_event(const struct weir_dataplane *dataplane, const struct w
 	inet_ntop(family, event->destination, destination, sizeof(destination));
 	made = json_pack("{s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:I, s:b, s:I}", "time_ns",
 			 (json_int_t)event->now_ns + (json_int_t)realtime_offset_ns, "hook",
-			 hook_name(event->hook), "source", source, "destination", destination,
-			 "source_port", event->source_port, "destination_port",
+			 weir_report_hook_name(event->hook), "source", source, "destination",
+			 destination, "source_port", event->source_port, "destination_port",
 			 event->destination_port, "protocol",
 			 protocol_name(event->protocol, protocol, sizeof(protocol)), "bytes",
 			 (json_int_t)event->bytes, "would", event->would, "left_out",

@@ -76,3 +76,5 @@ void weir_services_freeze_kept(struct weir_services *services, json_t *frozen);
 json_t *weir_services_json(const struct weir_services *services, const char *name, int *rc);
 /* {"received", "unknown", "malformed"}: reports since the start. */
 json_t *weir_services_reports_json(const struct weir_services *services);
+/* The same as metrics (controller/metrics.h); services NULL: their names alone. */
+void weir_services_metrics(const struct weir_services *services, FILE *out);
