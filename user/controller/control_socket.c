@@ -132,8 +132,12 @@ int weir_control_listen(const char *path, gid_t group, struct weir_error *err)
 	rc = bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(old);
 	if (rc || chown(path, (uid_t)-1, group) || chmod(path, 0660) || listen(fd, BACKLOG)) {
+		int bound = !rc;
+
 		rc = -errno;
 		close(fd);
+		if (bound)
+			unlink(path);
 		return weir_error_set(err, rc, "socket '%s': %s%s", path, strerror(-rc),
 				      rc == -EPERM ? ": the controller must be in control.group "
 						     "(SupplementaryGroups= in its unit)"
