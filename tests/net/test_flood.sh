@@ -146,11 +146,14 @@ expect_costs() {
 }
 
 say_figures() {
-  local name
+  local name flows per_ip
 
-  echo "# $(last flood '"\(.elapsed_s) s, \(.flows[0].sent) spoofed, \(.flows[1].sent) of offenders"')"
-  echo "# innocent: sent $(last good .sent), received $(received $innocent); link $(lab_link_drops)"
-  echo "# per-ip: $(json '.limits[0] | "admitted \(.admitted) refused \(.refused) new keys \(.new_keys)"' show)"
+  flows=$(last flood '"\(.flows[0].sent) spoofed, \(.flows[1].sent) of offenders"')
+  per_ip=$(json '.limits[0] | "admitted \(.admitted) refused \(.refused) new \(.new_keys)"' show)
+  echo "# $(last flood .elapsed_s) s: $flows"
+  echo "# innocent: sent $(last good .sent), received $(received $innocent)," \
+    "lost by the link $(lab_link_drops) of all"
+  echo "# per-ip: $per_ip"
   echo "# controller: $share% of a core, $(private_kb) kB of its own, maps $bytes_before bytes"
   for name in nothing show top why; do
     echo "# $name: median $(middle $name) ms, longest $(worst $name) ms"
