@@ -12,6 +12,7 @@
 
 #include "controller/engine_internal.h"
 #include "controller/clock.h"
+#include "controller/file.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
 #include "controller/programs.h"
@@ -195,6 +196,10 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 	code = weir_engine_first_policy(engine, &policy, err);
 	if (!code)
 		code = open_maps(engine, (uint32_t)policy->ledger.keys, err);
+	if (!code) {
+		weir_file_sweep(engine->overrides);
+		weir_file_sweep(engine->confirm_file);
+	}
 	if (!code)
 		code = open_netlink(engine, err);
 	if (!code)
@@ -302,6 +307,16 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 	close_engine(engine, detach);
 }
 
+/* No board is pinned: what a killed start or end has left, if anything. */
+static int detach_remains(const char *pins, int code, struct weir_error *err)
+{
+	int removed = weir_pins_remove_remains(pins, err);
+
+	if (removed)
+		return removed > 0 ? 0 : removed;
+	return weir_error_set(err, code, "nothing of weir's in %s: %s", pins, strerror(-code));
+}
+
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 {
 	char path[WEIR_PINS_SIZE + 64];
@@ -314,8 +329,7 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return weir_error_set(err, -errno, "nothing of weir's in %s: %s", pins,
-				      strerror(errno));
+		return detach_remains(pins, -errno, err);
 	lock = weir_pins_lock(pins, err);
 	if (lock < 0) {
 		close(fd);
@@ -327,8 +341,14 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	code = weir_xdp_detach_all(id, err);
 	weir_programs_forget();
 	weir_tc_remove_all(pins, id);
-	if (!code)
+	if (!code) {
 		code = weir_pins_remove(pins);
+		if (code)
+			weir_error_set(err, code,
+				       "the limits are off, but the pins in %s can't be removed: "
+				       "%s: `weir stop --detach` again, when they can",
+				       pins, strerror(-code));
+	}
 	close(lock);
 	return code;
 }

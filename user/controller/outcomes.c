@@ -9,7 +9,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SUFFIX ".report"
 #define FORM "write NAME pass or NAME fail, and rt=12ms behind it if you like"
 
 struct weir_outcomes {
@@ -131,13 +130,13 @@ int weir_outcomes_start(struct weir_outcomes **out, struct event_base *base, con
 	outcomes->context = context;
 	outcomes->address.sun_family = AF_UNIX;
 	room = sizeof(outcomes->address.sun_path);
-	if (strlen(socket) + sizeof(SUFFIX) > room) {
+	if (strlen(socket) + sizeof(WEIR_OUTCOMES_SUFFIX) > room) {
 		rc = weir_error_set(err, -ENAMETOOLONG,
-				    "socket '%s" SUFFIX "': at most %zu characters", socket,
-				    room - 1);
+				    "socket '%s" WEIR_OUTCOMES_SUFFIX "': at most %zu characters",
+				    socket, room - 1);
 		goto out;
 	}
-	snprintf(outcomes->address.sun_path, room, "%s" SUFFIX, socket);
+	snprintf(outcomes->address.sun_path, room, "%s" WEIR_OUTCOMES_SUFFIX, socket);
 	rc = bind_socket(outcomes, group, err);
 	if (rc)
 		goto out;
