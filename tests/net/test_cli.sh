@@ -214,7 +214,8 @@ test_show() {
 test_set() {
   local field
 
-  expect_exit "set" 0 "per-ip: enforce bucket rate 500pps burst 100" weir set per-ip rate=500pps burst=100
+  expect_exit "set" 0 "per-ip: enforce bucket rate 500pps burst 100" \
+    weir set per-ip rate=500pps burst=100
   expect_equal "set has acted" "$(json .limits[0].settings.rate show per-ip)" 500
   expect_equal "set -j" "$(json '.limits[0].settings' set per-ip rate=2kpps burst=1000)" \
     '{"rate":2000,"burst":1000}'
@@ -386,7 +387,8 @@ test_ended() {
   check "SIGINT leaves the limits" has_xdp
   start_weir
   expect_exit "stop" 0 "the limits stay in force" weir stop
-  expect_exit "show at once finds nobody, and reads the pins" 0 "read from the pins" weir show per-ip
+  expect_exit "show at once finds nobody, and reads the pins" 0 "read from the pins" \
+    weir show per-ip
   await weir || code=$?
   expect_equal "stop: a clean end" "$code" 0
   check "stop leaves the limits" has_xdp

@@ -176,8 +176,8 @@ static void say_notes(json_t *report)
 			       notes[i].words);
 	}
 	if (count_monitors(report) > 1)
-		puts("note: a packet that several limits in monitor mode would refuse counts at each "
-		     "of them; in KEYS, FIRST, LAST and the list at the last only");
+		puts("note: a packet that several limits in monitor mode would refuse counts at "
+		     "each of them; in KEYS, FIRST, LAST and the list at the last only");
 	if (json_is_true(json_object_get(report, "cut_short")))
 		puts("note: the file ends within a packet");
 	json_array_foreach(left_out, i, one)
