@@ -400,16 +400,29 @@ int weir_control_start(struct weir_control **control, struct event_base *base,
 	return 0;
 }
 
-void weir_control_stop(struct weir_control *control)
+void weir_control_close_door(struct weir_control *control)
 {
 	struct stat status;
 
-	if (!control)
+	if (control->fd < 0)
 		return;
 	if (control->accepting)
 		event_free(control->accepting);
 	if (control->resting)
 		event_free(control->resting);
+	control->accepting = control->resting = NULL;
+	if (!stat(control->path, &status) && status.st_dev == control->device &&
+	    status.st_ino == control->inode)
+		unlink(control->path);
+	close(control->fd);
+	control->fd = -1;
+}
+
+void weir_control_stop(struct weir_control *control)
+{
+	if (!control)
+		return;
+	weir_control_close_door(control);
 	while (control->clients) {
 		struct weir_control_client *client = control->clients;
 
@@ -422,9 +435,5 @@ void weir_control_stop(struct weir_control *control)
 	}
 	/* What libevent has put off holds their memory. */
 	event_base_loop(control->base, EVLOOP_NONBLOCK);
-	if (!stat(control->path, &status) && status.st_dev == control->device &&
-	    status.st_ino == control->inode)
-		unlink(control->path);
-	close(control->fd);
 	free(control);
 }

@@ -55,6 +55,8 @@ struct weir_control_options {
  */
 int weir_control_start(struct weir_control **control, struct event_base *base,
 		       const struct weir_control_options *options, struct weir_error *err);
+/* Nobody new gets in: the next finds no controller. What was asked before can still be answered. */
+void weir_control_close_door(struct weir_control *control);
 /* Ends all clients (what was answered is still sent, as far as they take it at once). Runs the
  * loop once without waiting: events of others must be gone or ready for it. */
 void weir_control_stop(struct weir_control *control);

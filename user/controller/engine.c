@@ -57,17 +57,40 @@ uint64_t weir_engine_features(void)
 
 /* ---- policy ---- */
 
-int weir_engine_read_policy(const struct weir_engine *engine, struct weir_policy **policy,
+static void note_kept(void *context, const char *line)
+{
+	struct weir_engine *engine = context;
+
+	json_array_append_new(engine->kept, json_string(line));
+	weir_engine_say(engine, "%s", line);
+}
+
+json_t *weir_engine_notes(const struct weir_engine *engine)
+{
+	json_t *notes = json_copy(engine->kept);
+
+	for (size_t i = 0; notes && i < engine->held.count; i++) {
+		const struct weir_interface_status *status = &engine->held.status[i];
+
+		if (!status->attached)
+			json_array_append_new(notes,
+					      json_sprintf("NOT limited: %s", status->reason));
+	}
+	return notes ? notes : json_array();
+}
+
+int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **policy,
 			    struct weir_error *err)
 {
 	int code = weir_policy_load_file(engine->config, policy, err);
 
 	if (code)
 		return code;
+	json_decref(engine->kept);
+	engine->kept = json_array();
 	code = weir_policy_check_features(*policy, weir_engine_features(), err);
 	if (!code)
-		code = weir_overrides_apply(engine->overrides, *policy, engine->log,
-					    engine->log_context, err);
+		code = weir_overrides_apply(engine->overrides, *policy, note_kept, engine, err);
 	if (!code)
 		return 0;
 	weir_policy_free(*policy);
@@ -148,6 +171,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 		weir_dataplane_unmap(&engine->dataplane);
 	weir_load_close(&engine->load, undo);
 	weir_policy_free(engine->policy);
+	json_decref(engine->kept);
 	free(engine->config);
 	free(engine->pins);
 	free(engine->overrides);
