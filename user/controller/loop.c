@@ -285,7 +285,7 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 static int start(struct weir_loop *loop, struct weir_error *err)
 {
 	const char *text = loop->options->session;
-	struct weir_session session;
+	struct weir_session session = { 0 };
 	const struct weir_engine_options options = {
 		.config = loop->options->config,
 		.pins = loop->pins,
