@@ -205,7 +205,7 @@ test_links() {
   expect_equal "links lead to files" "$broken" ""
 }
 
-# wrong_names PAGE: of the tests and scripts that it names in backquotes, `tests/unit/test_x.c a_test`
+# wrong_names PAGE: of the tests and scripts that it names, as `tests/unit/test_x.c a_test`
 # or `build/tests/unit/test_x a_test`: files that are not there, tests that are not in them.
 wrong_names() {
   local words file name

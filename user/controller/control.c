@@ -313,7 +313,7 @@ static void client_new(struct weir_control *control, int fd)
 	client->link = &control->clients;
 	client->next = control->clients;
 	if (client->next)
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): client_close takes out of the list. */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it was taken out of the list. */
 		client->next->link = &client->next;
 	control->clients = client;
 	control->count++;

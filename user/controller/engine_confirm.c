@@ -36,7 +36,7 @@ int weir_engine_may_change(const struct weir_engine *engine, const struct weir_t
 				      weir_time_print((waiting.left_ns / 1000000000 + 1) *
 							      1000000000,
 						      time));
-	/* With a saved value over it the file would be another than was gone back from, and count. */
+	/* With a saved value over it the file would be another than what was gone back from. */
 	if (waiting.state == WEIR_UNDONE && !reload && terms &&
 	    (terms->confirm_ns || terms->save))
 		return weir_error_set(err, -EALREADY,
