@@ -127,11 +127,12 @@ int weir_control_listen(const char *path, gid_t group, struct weir_error *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return weir_error_set(err, -errno, "socket '%s': %s", path, strerror(errno));
-	/* Nobody else's from the first moment; then the group's. */
-	old = umask(0177);
+	/* 0660 by its making, and no links are followed: who may write to the folder can't have
+	 * another file given away. Nobody gets in before listen. */
+	old = umask(0117);
 	rc = bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(old);
-	if (rc || chown(path, (uid_t)-1, group) || chmod(path, 0660) || listen(fd, BACKLOG)) {
+	if (rc || lchown(path, (uid_t)-1, group) || listen(fd, BACKLOG)) {
 		int bound = !rc;
 
 		rc = -errno;

@@ -107,12 +107,12 @@ static int bind_socket(struct weir_outcomes *outcomes, gid_t group, struct weir_
 	outcomes->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (outcomes->fd < 0)
 		return weir_error_set(err, -errno, "socket '%s': %s", path, strerror(errno));
-	/* Nobody else's from the first moment; then the group's. */
-	old = umask(0177);
+	/* As the control socket: no link is followed. */
+	old = umask(0117);
 	rc = bind(outcomes->fd, (struct sockaddr *)&outcomes->address, sizeof(outcomes->address));
 	umask(old);
 	if (!rc)
-		rc = chown(path, (uid_t)-1, group) || chmod(path, 0660);
+		rc = lchown(path, (uid_t)-1, group);
 	return rc ? weir_error_set(err, -errno, "socket '%s': %s", path, strerror(errno)) : 0;
 }
 
