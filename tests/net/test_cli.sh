@@ -384,6 +384,23 @@ test_ended() {
   check "and the pins too" test ! -e "$WEIR_PINS"
 }
 
+# More lines at once than stderr gets: whoever waits for the last one must not wait for ever.
+test_many_limits() {
+  local i
+
+  write_config many.yaml "$LAB_IF_S" 1000pps
+  for i in $(seq 250); do
+    echo "  - {name: l$i, key: source, match: {proto: udp, to_port: $i}, bucket: {rate: 1pps}}"
+  done >>"$LAB_DIR/many.yaml"
+  rm -f "$LAB_DIR/many.err"
+  spawn many s "$WEIR" run -c "$LAB_DIR/many.yaml" --overrides "$LAB_DIR/none.json"
+  wait_for 30 grep -qs "^ready: " "$LAB_DIR/many.err"
+  check "250 limits: lines are left out" grep -q "lines left out" "$LAB_DIR/many.err"
+  check "250 limits: but not that it is ready" grep -q "^ready: $WEIR_SOCKET" "$LAB_DIR/many.err"
+  weir stop --detach >/dev/null || fail "250 limits: stop" "exit $?"
+  await many
+}
+
 lab_make 4
 export WEIR_SOCKET=$LAB_DIR/weir.sock WEIR_PINS=$LAB_DIR/bpf/weir
 write_config weir.yaml "$LAB_IF_S" 1000pps
@@ -403,4 +420,5 @@ test_pipes
 test_killed
 test_restarted
 test_ended
+test_many_limits
 finish

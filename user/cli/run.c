@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "controller/clock.h"
@@ -9,7 +10,7 @@
 #include "weir/bucket.h"
 
 /* Lines a second on stderr, and how many at once: a quarrel over an interface must not fill
- * the disk. `weir events` has them all. */
+ * the disk. `weir events` has them all. The line that scripts wait for is never left out. */
 #define LOG_RATE 20
 #define LOG_BURST 200
 
@@ -22,7 +23,9 @@ static void print_line(void *context, const char *line)
 {
 	struct log *log = context;
 
-	if (!weir_bucket_take(&log->bucket, (int64_t)weir_monotonic_ns(), 1)) {
+	bool ready = !strncmp(line, WEIR_LOOP_READY, strlen(WEIR_LOOP_READY));
+
+	if (!ready && !weir_bucket_take(&log->bucket, (int64_t)weir_monotonic_ns(), 1)) {
 		log->left_out++;
 		return;
 	}
