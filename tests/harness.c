@@ -4,6 +4,7 @@
 #include <CUnit/TestRun.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool run_one(CU_pSuite suite, const struct weir_test *test)
@@ -17,6 +18,28 @@ static bool run_one(CU_pSuite suite, const struct weir_test *test)
 	return CU_get_number_of_failures() == 0;
 }
 
+/* The reason why the file of WEIR_SKIP_TESTS leaves the test out, NULL if it doesn't. */
+static const char *reason_to_skip(const char *suite, const char *test)
+{
+	const char *path = getenv("WEIR_SKIP_TESTS");
+	FILE *file = path ? fopen(path, "re") : NULL;
+	static char line[256];
+	const char *reason = NULL;
+	char name[128];
+	int length;
+
+	if (!file)
+		return NULL;
+	length = snprintf(name, sizeof(name), "%s/%s: ", suite, test);
+	while (!reason && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, name, (size_t)length))
+			reason = line + length;
+	}
+	fclose(file);
+	return reason;
+}
+
 int weir_tests_run(const char *suite_name, const struct weir_test *tests, size_t count, int argc,
 		   char **argv)
 {
@@ -28,10 +51,15 @@ int weir_tests_run(const char *suite_name, const struct weir_test *tests, size_t
 	suite = CU_add_suite(suite_name, NULL, NULL);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; i < count; i++) {
+		const char *reason = reason_to_skip(suite_name, tests[i].name);
 		bool ok;
 
 		if (argc > 1 && !strstr(tests[i].name, argv[1]))
 			continue;
+		if (reason) {
+			printf("skip %s/%s: %s\n", suite_name, tests[i].name, reason);
+			continue;
+		}
 		ok = suite && run_one(suite, &tests[i]);
 		printf("%s %s/%s\n", ok ? "ok" : "FAIL", suite_name, tests[i].name);
 		ok ? passed++ : failed++;

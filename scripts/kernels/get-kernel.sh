@@ -3,7 +3,8 @@
 # get-kernel.sh VERSION [DIR]        download and unpack the newest Debian kernel VERSION.*
 # get-kernel.sh --unpack DIR DEB...  unpack kernel packages that are already here
 #
-# VERSION is a prefix such as 5.10, 6.1, 6.12, 6.18 or 6.12.43; DIR defaults to ./kernels.
+# VERSION is a prefix such as 5.10, 6.1, 6.12, 6.18 or 6.12.43, or `newest`; DIR defaults to
+# ./kernels.
 # Prints the unpacked tree's path: TREE/vmlinuz, TREE/config, TREE/lib/modules/RELEASE.
 # Needs no root.  It keeps apt lists of its own under DIR and installs nothing; the mirror
 # comes from this machine's apt sources.
@@ -52,8 +53,8 @@ fi
 
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then die "usage: get-kernel.sh VERSION [DIR]"; fi
 version=$1
-[[ $version =~ ^[0-9]+(\.[0-9]+)*$ ]] ||
-  die "VERSION is a number such as 6.1 or 6.12.43, not '$version'"
+[[ $version =~ ^(newest|[0-9]+(\.[0-9]+)*)$ ]] ||
+  die "VERSION is a number such as 6.1 or 6.12.43, or newest, not '$version'"
 mkdir -p "${2:-kernels}"
 dir=$(cd "${2:-kernels}" && pwd)
 need apt-get apt
@@ -62,6 +63,7 @@ case $version in
   5.10 | 5.10.*) default="bullseye bullseye-security" ;;
   6.1 | 6.1.*) default="bookworm bookworm-security" ;;
   6.12 | 6.12.*) default="trixie trixie-security" ;;
+  newest) default="trixie-backports sid" ;;
   *) default="trixie-backports" ;;
 esac
 suites=${SUITES:-$default}
@@ -114,7 +116,8 @@ pick=$(apt-cache "${opts[@]}" dumpavail | awk -v want="$version" -v flavour="$fl
       split(key, kv, SUBSEP); pkg = kv[1]; ver = kv[2]; deps = images[key]
       if (pkg !~ "^linux-image-[0-9][0-9a-z.+~]*(-[0-9][0-9a-z.]*)?-" flavour "$" ||
           deps ~ /linux-image-/ ||
-          index(ver, want) != 1 || substr(ver, length(want) + 1, 1) !~ /[.~+-]/) continue
+          want != "newest" &&
+          (index(ver, want) != 1 || substr(ver, length(want) + 1, 1) !~ /[.~+-]/)) continue
       release = substr(pkg, length("linux-image-") + 1); list = pkg; missing = 0
       split("base binary modules", kinds, " ")
       for (i = 1; i <= 3; i++) {

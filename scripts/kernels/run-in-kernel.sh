@@ -14,6 +14,7 @@
 # MEM, SMP     guest memory (1G) and CPUs (2)
 # MODULES      kernel modules to load first (veth sch_ingress cls_bpf act_bpf)
 # TOOLS        programs of this machine to bring along with their libraries (bash ip tc bpftool)
+# FILES        more files or folders of this machine, to the same places in the guest
 # APPEND       more kernel parameters
 # ACCEL        qemu accelerator (tcg,thread=single; kvm is far faster where it works)
 # CONSOLE_LOG  where to keep the kernel log (default: thrown away, its tail shown on failure)
@@ -84,6 +85,10 @@ for t in sh ${TOOLS-bash ip tc bpftool}; do
   cp -L "$path" "$root/bin/$t"
 done
 cp -a "$payload/." "$root/payload/"
+for f in ${FILES-}; do
+  [ -e "$f" ] || die "no $f on this machine (see FILES)"
+  cp -rL --parents "$f" "$root"
+done
 libs() { # the libraries that the programs below DIR... load
   find "$@" -type f -perm /111 -exec sh -c 'for f; do ldd "$f" 2>/dev/null; done' sh {} + |
     grep -o '/[^ ]*' | sort -u || true
@@ -101,6 +106,7 @@ export PATH=/bin:/busybox HOME=/tmp
 /bin/busybox --install -s /busybox
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
+ln -s /proc/self/fd /dev/fd
 mount -t sysfs sys /sys
 mount -t tmpfs tmp /tmp
 mount -t bpf bpf /sys/fs/bpf
@@ -134,10 +140,15 @@ qemu=(qemu-system-x86_64 -accel "$accel" -cpu max -m "${MEM:-1G}" -smp "${SMP:-2
 began=$(date +%s.%N)
 status=0
 timeout --foreground -k 5 "$limit" "${qemu[@]}" </dev/null 2>"$work/qemu.err" |
-  awk -v mark="$mark" -v to="$work/result" '
-  (at = index($0, mark)) { printf "%s", substr($0, 1, at - 1)
-    print substr($0, at + length(mark) + 1) > to; next }
-  { print; fflush() }' || status=$?
+  while IFS= read -r line; do
+    case $line in
+      *"$mark"*)
+        printf '%s' "${line%%"$mark"*}"
+        echo "${line#*"$mark "}" >"$work/result"
+        ;;
+      *) printf '%s\n' "$line" ;;
+    esac
+  done || status=$?
 took=$(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
 
 if [ -s "$work/result" ]; then

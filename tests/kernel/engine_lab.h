@@ -178,18 +178,23 @@ static inline bool lab_is_generic(const char *interface)
 }
 
 /* Attaches a program of nobody's named "stranger", in place of any other; its id. */
-static inline uint32_t lab_attach_foreign(const char *interface)
+static inline uint32_t lab_attach_named(const char *interface, const char *name)
 {
 	const struct bpf_insn pass[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "stranger", "GPL", pass, 2, NULL);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, name, "GPL", pass, 2, NULL);
 
 	if (fd < 0 || bpf_xdp_attach((int)if_nametoindex(interface), fd, 0, NULL))
 		abort();
 	close(fd);
 	return lab_program(interface);
+}
+
+static inline uint32_t lab_attach_foreign(const char *interface)
+{
+	return lab_attach_named(interface, "stranger");
 }
 
 /* A TC filter of nobody's on clsact, which must be there. */

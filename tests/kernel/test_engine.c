@@ -170,6 +170,23 @@ static void A4_A5_foreign_program_is_named_and_left(void)
 	lab_close();
 }
 
+/* Called as libxdp's is, but nothing hangs on it. */
+static void A5_a_dispatcher_by_name_alone_is_a_stranger(void)
+{
+	struct weir_engine *engine;
+	struct weir_error err;
+	uint32_t stranger;
+
+	lab_open();
+	lab_config(W0, TEN_A_DAY);
+	stranger = lab_attach_named("w0", "xdp_dispatcher");
+	CU_ASSERT_EQUAL(lab_start(&engine, &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "somebody else"));
+	CU_ASSERT_EQUAL(lab_program("w0"), stranger);
+	CU_ASSERT_FALSE(lab_has_pins());
+	lab_close();
+}
+
 /* A4: beside one that can be had; neither looks, reloads nor a stop touch the stranger. */
 static void A4_foreign_program_survives_ours(void)
 {
@@ -438,8 +455,9 @@ WEIR_TESTS("engine", TEST(limits_and_stops), TEST(several_limits_match),
 	   TEST(A1_A2_killed_engine_is_adopted), TEST(A2_half_a_set_of_pins_is_swept_away),
 	   TEST(A3_generic_is_taken_off_in_its_mode), TEST(the_mode_follows_a_reload),
 	   TEST(A4_A5_foreign_program_is_named_and_left), TEST(A4_foreign_program_survives_ours),
-	   TEST(A6_a_second_engine_is_refused), TEST(A11_interface_made_again_is_limited_again),
-	   TEST(A12_large_mtu_is_limited_natively), TEST(A12_refused_native_mode_is_explained),
+	   TEST(A5_a_dispatcher_by_name_alone_is_a_stranger), TEST(A6_a_second_engine_is_refused),
+	   TEST(A11_interface_made_again_is_limited_again), TEST(A12_large_mtu_is_limited_natively),
+	   TEST(A12_refused_native_mode_is_explained),
 	   TEST(A14_nothing_is_detached_where_nothing_is), TEST(A19_interfaces_keep_their_slots),
 	   TEST(A20_failed_start_leaves_nothing), TEST(A20_failed_restart_leaves_the_old_policy),
 	   TEST(B10_lost_program_is_noticed))

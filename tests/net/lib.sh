@@ -225,6 +225,8 @@ spawn() {
 
   ns=$(lab_ns "$2")
   shift 2
+  # Emptied before the fork: nobody takes an earlier one's words for this one's.
+  : >"$LAB_DIR/$name.out" 2>"$LAB_DIR/$name.err"
   nsenter --net="/run/netns/$ns" "$@" >"$LAB_DIR/$name.out" 2>"$LAB_DIR/$name.err" &
   LAB_PID[$name]=$!
 }

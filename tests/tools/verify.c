@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * verify OBJECT...: loads each program of BPF objects alone and says what the running kernel's
- * verifier made of it: how many instructions it walked, or its last words. Nothing is attached.
- * Exits 1 when a program was refused.
+ * verify [--budget FILE] OBJECT...: loads each program of BPF objects alone and says what the
+ * running kernel's verifier made of it: how many instructions it walked, or its last words.
+ * Nothing is attached. With a budget, lines `PROGRAM MOST`, a program that isn't in it, or that
+ * makes the verifier walk more, has failed too. Exits 1 when one has.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,8 +12,49 @@
 #include "tool.h"
 
 #define VERIFY_LINES 15
+#define BUDGET_MAX 64
 
 static char verify_log[16 << 20];
+
+static struct {
+	struct {
+		char program[64];
+		unsigned int most;
+	} entries[BUDGET_MAX];
+	unsigned int count;
+	const char *path; /* NULL: none */
+} budget;
+
+static void read_budget(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char line[256], rest;
+
+	if (!file)
+		die(TOOL_SYSTEM, "can't open %s: %s", path, strerror(errno));
+	for (unsigned int number = 1; fgets(line, sizeof(line), file); number++) {
+		if (line[0] == '#' || line[0] == '\n')
+			continue;
+		if (budget.count == BUDGET_MAX ||
+		    sscanf(line, "%63s %u %c", budget.entries[budget.count].program,
+			   &budget.entries[budget.count].most, &rest) != 2)
+			die(TOOL_USAGE, "%s:%u: not a line PROGRAM MOST, or more than %d of them",
+			    path, number, BUDGET_MAX);
+		budget.count++;
+	}
+	fclose(file);
+	budget.path = path;
+}
+
+/* Most instructions of the program; 0: the budget doesn't have it. */
+static unsigned int budget_of(const char *program)
+{
+	for (unsigned int i = 0; i < budget.count; i++) {
+		if (!strcmp(budget.entries[i].program, program))
+			return budget.entries[i].most;
+	}
+	return 0;
+}
 
 static const char *last_lines(const char *text, int lines)
 {
@@ -36,7 +78,24 @@ static struct bpf_program *only_program(struct bpf_object *object, int number)
 	return only;
 }
 
-/* 1: loaded, 0: refused, -1: there is no program of that number. */
+/* What a program that loaded has to say: 1 within its budget, else 0. */
+static int report(const char *name, const char *release, const struct bpf_prog_info *info)
+{
+	unsigned int most = budget_of(name);
+	bool within = !budget.path || info->verified_insns <= most;
+
+	printf("%s %s on %s: %u instructions walked, %u bytes of machine code",
+	       within ? "ok" : "FAIL", name, release, info->verified_insns, info->jited_prog_len);
+	if (!within && !most)
+		printf(": %s has no line for it\n", budget.path);
+	else if (!within)
+		printf(": more than the %u of %s\n", most, budget.path);
+	else
+		printf("\n");
+	return within;
+}
+
+/* 1: loaded, 0: refused or over its budget, -1: there is no program of that number. */
 static int verify_program(const char *path, int number, const char *release)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
@@ -61,24 +120,26 @@ static int verify_program(const char *path, int number, const char *release)
 		printf("FAIL %s on %s: %s\n%s", bpf_program__name(program), release,
 		       strerror(-code), last_lines(verify_log, VERIFY_LINES));
 	else
-		printf("ok %s on %s: %u instructions walked, %u bytes of machine code\n",
-		       bpf_program__name(program), release, info.verified_insns,
-		       info.jited_prog_len);
+		code = !report(bpf_program__name(program), release, &info);
 	bpf_object__close(object);
 	return !code;
 }
 
 int main(int argc, char **argv)
 {
-	int passed = 0, failed = 0, verdict;
+	int passed = 0, failed = 0, first = 1, verdict;
 	struct utsname kernel;
 
 	tool_setup();
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 2)
-		die(TOOL_USAGE, "give the BPF objects to load");
+	if (argc > 2 && !strcmp(argv[1], "--budget")) {
+		read_budget(argv[2]);
+		first = 3;
+	}
+	if (argc <= first)
+		die(TOOL_USAGE, "usage: verify [--budget FILE] OBJECT...");
 	uname(&kernel);
-	for (int i = 1; i < argc; i++)
+	for (int i = first; i < argc; i++)
 		for (int n = 0; (verdict = verify_program(argv[i], n, kernel.release)) >= 0; n++) {
 			passed += verdict;
 			failed += !verdict;

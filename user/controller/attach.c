@@ -13,97 +13,6 @@
 
 #include "controller/programs.h"
 
-#define MAPS_MAX 64
-
-/* ---- whose is it ---- */
-
-uint32_t weir_map_id(int fd)
-{
-	struct bpf_map_info info = { 0 };
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
-}
-
-bool weir_program_uses(uint32_t program_id, uint32_t map_id)
-{
-	uint32_t ids[MAPS_MAX] = { 0 };
-	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
-	uint32_t size = sizeof(info);
-	int fd = weir_program_open(program_id);
-	bool uses = false;
-
-	if (fd < 0)
-		return false;
-	if (!bpf_obj_get_info_by_fd(fd, &info, &size)) {
-		for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
-			uses |= ids[i] == map_id;
-	}
-	close(fd);
-	return uses;
-}
-
-static void describe(struct weir_xdp_found *found)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t size = sizeof(info);
-	int fd = weir_program_open(found->id);
-
-	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size)) {
-		snprintf(found->name, sizeof(found->name), "%s", info.name);
-		for (int i = 0; i < 8; i++)
-			snprintf(found->tag + 2 * i, 3, "%02x", info.tag[i]);
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
-/* What is in a dispatcher; false if it is none. */
-static bool look_inside(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found)
-{
-	struct xdp_multiprog *multi = xdp_multiprog__get_from_ifindex((int)ifindex);
-	struct xdp_program *program = NULL;
-
-	if (libxdp_get_error(multi) || !multi)
-		return false;
-	found->dispatcher = !xdp_multiprog__is_legacy(multi);
-	found->holder = WEIR_HELD_BY_OTHERS;
-	while (found->dispatcher && (program = xdp_multiprog__next_prog(program, multi))) {
-		if (!weir_program_uses(xdp_program__id(program), board_id))
-			continue;
-		found->holder = WEIR_HELD_BY_US;
-		found->id = xdp_program__id(program);
-	}
-	xdp_multiprog__close(multi);
-	return found->dispatcher;
-}
-
-int weir_xdp_look(uint32_t board_id, uint32_t ifindex, struct weir_xdp_found *found)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	int code = bpf_xdp_query((int)ifindex, 0, &query);
-
-	*found = (struct weir_xdp_found){ .holder = WEIR_HELD_BY_NOBODY };
-	if (code)
-		return code;
-	if (query.attach_mode == XDP_ATTACHED_NONE)
-		return 0;
-	found->id = query.drv_prog_id	? query.drv_prog_id
-		    : query.skb_prog_id ? query.skb_prog_id
-					: query.prog_id;
-	found->mode = query.attach_mode == XDP_ATTACHED_SKB ? WEIR_ATTACHED_GENERIC
-							    : WEIR_ATTACHED_NATIVE;
-	if (weir_program_uses(found->id, board_id)) {
-		found->holder = WEIR_HELD_BY_US;
-		return 0;
-	}
-	found->holder = WEIR_HELD_BY_FOREIGN;
-	describe(found);
-	if (!strcmp(found->name, "xdp_dispatcher") && !look_inside(board_id, ifindex, found))
-		found->holder = WEIR_HELD_BY_FOREIGN;
-	return 0;
-}
-
 /* ---- attach ---- */
 
 static uint32_t flag_of(enum weir_attachment mode)
@@ -198,9 +107,30 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	/* What failed may be half loaded: the next try gets a fresh one. */
 	if (code)
 		close_chained(xdp);
-	else if (!weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher)
+	/*
+	 * -ENOENT: libxdp's own object file is not installed. Refused: from some version on the
+	 * kernel wants a program that may change packets, as ours that answers with a RST, in no
+	 * dispatcher that says it doesn't.
+	 */
+	if (code == -ENOENT || (code && weir_kernel_refused())) {
+		snprintf(xdp->why_alone, sizeof(xdp->why_alone), "%s", weir_kernel_words());
+		xdp->no_dispatcher = true;
+		return attach_new(xdp, ifindex, mode);
+	}
+	if (!code && !weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher)
 		keep_as_single(xdp);
 	return code;
+}
+
+/* One of ours in a dispatcher, for libxdp (whose own look-up by id loses a descriptor). */
+static struct xdp_program *program_inside(uint32_t id)
+{
+	int fd = weir_program_open(id);
+	struct xdp_program *program = xdp_program__from_fd(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return program;
 }
 
 /* By one exchange, or within a dispatcher first the new one, then the old one off. */
@@ -221,7 +151,7 @@ static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp
 		close(old_fd);
 		return code;
 	}
-	program = xdp_program__from_id(old->id);
+	program = program_inside(old->id);
 	code = (int)libxdp_get_error(program);
 	if (code)
 		return code;
@@ -241,6 +171,17 @@ static int foreign(const struct weir_interface_status *status, const struct weir
 			      "take it off, or load it by libxdp's dispatcher, then it is shared",
 			      status->name, found->id, *found->name ? found->name : "(none)",
 			      found->tag, found->id);
+}
+
+/* Others share the interface, but weir can't be among them here. */
+static int kept_out(const struct weir_xdp *xdp, const struct weir_interface_status *status,
+		    const struct weir_xdp_found *found, struct weir_error *err)
+{
+	return weir_error_set(err, -EBUSY,
+			      "interface %s: other programs share it by libxdp's dispatcher, id "
+			      "%u, and weir can't join them here: %s; weir leaves them alone: "
+			      "take them off first",
+			      status->name, found->id, xdp->why_alone);
 }
 
 int weir_interface_mtu(const char *name)
@@ -400,6 +341,8 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 		break;
 	default:
 		code = attach_fresh(xdp, status, err);
+		if (code && found.holder == WEIR_HELD_BY_OTHERS && *xdp->why_alone)
+			code = kept_out(xdp, status, &found, err);
 	}
 	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found)) {
 		status->dispatcher = found.dispatcher;
@@ -428,7 +371,7 @@ static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 		close(fd);
 		return code;
 	}
-	program = xdp_program__from_id(found->id);
+	program = program_inside(found->id);
 	code = (int)libxdp_get_error(program);
 	if (code)
 		return code;

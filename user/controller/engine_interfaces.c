@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "controller/bond.h"
 #include "controller/engine_internal.h"
 
 /* Ethernet and two VLAN tags. */
@@ -76,6 +77,42 @@ static int table_set(struct weir_engine *engine, uint32_t ifindex, uint32_t slot
 	line->frame_bytes[free] = 0;
 	__atomic_store_n(&line->ifindex[free], ifindex, __ATOMIC_RELEASE);
 	return 0;
+}
+
+/* Links below a bond: more than anybody has. */
+#define BOND_LINKS_MAX 64
+
+/* What comes in by the links below a bond is the bond's. */
+static void table_set_bond(struct weir_engine *engine, const struct weir_interface_status *status)
+{
+	uint32_t links[BOND_LINKS_MAX];
+	size_t count = weir_bond_links(status->name, links, BOND_LINKS_MAX);
+
+	for (size_t i = 0; i < count; i++) {
+		if (table_set(engine, links[i], status->slot))
+			weir_engine_say(engine,
+					"interface %s: the index %u of a link below it shares a "
+					"line with two others: what comes in by it matches no "
+					"interface",
+					status->name, links[i]);
+	}
+}
+
+/* Whether an entry of the table is an interface of ours, or a link below one. */
+static bool is_held(const struct weir_engine *engine, uint32_t ifindex)
+{
+	uint32_t links[BOND_LINKS_MAX];
+	bool held = false;
+
+	for (size_t i = 0; i < engine->held.count && !held; i++) {
+		const struct weir_interface_status *status = &engine->held.status[i];
+		size_t count = weir_bond_links(status->name, links, BOND_LINKS_MAX);
+
+		held = status->ifindex == ifindex;
+		for (size_t j = 0; j < count; j++)
+			held |= links[j] == ifindex;
+	}
+	return held;
 }
 
 /* ---- plan ---- */
@@ -226,6 +263,7 @@ static int take_one(struct weir_engine *engine, struct weir_interface_status *st
 	if (!code)
 		code = take_tc(engine, status, hooks, err);
 	table_set_frame(engine, status);
+	table_set_bond(engine, status);
 	return code;
 }
 
@@ -289,11 +327,8 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 	for (uint32_t i = 0; i < WEIR_INTERFACE_LINES; i++) {
 		for (int j = 0; j < 2; j++) {
 			uint32_t ifindex = engine->dataplane.board->interfaces[i].ifindex[j];
-			bool held = false;
 
-			for (size_t k = 0; k < engine->held.count; k++)
-				held |= engine->held.status[k].ifindex == ifindex;
-			if (ifindex && !held)
+			if (ifindex && !is_held(engine, ifindex))
 				table_clear(engine, ifindex);
 		}
 	}
@@ -355,6 +390,7 @@ static void look_at(struct weir_engine *engine, struct weir_interface_status *st
 			status->attached = found.mode;
 			status->dispatcher = found.dispatcher;
 			table_set_frame(engine, status);
+			table_set_bond(engine, status);
 			look_at_tc(engine, status);
 			return;
 		}

@@ -39,7 +39,7 @@ static int check_kernel(struct weir_error *err)
 		if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, needs[i].helper, NULL))
 			continue;
 		uname(&kernel);
-		return weir_error_set(err, -EOPNOTSUPP,
+		return weir_error_set(err, -ENOSYS,
 				      "kernel %s has no %s for XDP (Linux has it since %s): weir "
 				      "needs Linux " WEIR_KERNEL_MIN " or later",
 				      kernel.release, needs[i].name, needs[i].since);

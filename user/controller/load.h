@@ -32,7 +32,7 @@ struct weir_load {
 /*
  * Adopts what is pinned, else makes maps of room for `keys`. No program is loaded. Refused:
  * -EPROTO for pins of another ABI version or layout, -EBUSY where another engine holds them,
- * -ENOTDIR for a folder that is on no bpffs and can't be a mount point (not empty), -EOPNOTSUPP
+ * -ENOTDIR for a folder that is on no bpffs and can't be a mount point (not empty), -ENOSYS
  * for a kernel that lacks what the programs need; the sentence names both. `note`
  * gets a sentence for the log, or "".
  */
