@@ -30,6 +30,17 @@ int weir_walk_tcp(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
+/* Every socket that has storage of ours. */
+SEC("iter/bpf_sk_storage_map")
+int weir_walk_elsewhere(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct sock *sk = ctx->sk;
+
+	if (sk)
+		weir_walked_elsewhere(sk);
+	return 0;
+}
+
 SEC("cgroup_skb/ingress")
 int weir_payload_in(struct __sk_buff *ctx)
 {

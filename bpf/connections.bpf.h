@@ -57,11 +57,19 @@ static __always_inline void weir_recount_add(uint64_t tag, uint64_t n)
 
 /* ---- enter ---- */
 
+/* Whose connection it is. */
+enum weir_whose {
+	WEIR_NOBODYS,	/* no gate and no service asks about it */
+	WEIR_OURS,	/* of a namespace whose sockets all count */
+	WEIR_ELSEWHERE, /* of another: it counts where its SYN passed a gate here */
+};
+
 struct weir_entering {
 	struct weir_context *context;
 	struct weir_socket *socket;
 	uint32_t walk;
 	uint32_t entered;
+	enum weir_whose whose;
 };
 
 /* When the connection's SYN asked at the gate that the charge is open for. */
@@ -100,6 +108,8 @@ static __always_inline void weir_gate_enter(struct weir_entering *entering,
 	if (weir_socket_is_in(socket, charge->tag))
 		return;
 	charge->cost = weir_pending_take(context);
+	if (entering->whose == WEIR_ELSEWHERE && charge->cost == WEIR_NOT_PENDING)
+		return;
 	if (gates >= WEIR_SOCKET_GATES || weir_take_again(context, WEIR_AGAIN) > WEIR_NEW) {
 		WEIR_CONNECTIONS_ADD(uncounted, 1);
 		return;
@@ -108,7 +118,6 @@ static __always_inline void weir_gate_enter(struct weir_entering *entering,
 	weir_opaque(gates);
 	socket->gate[gates & (WEIR_SOCKET_GATES - 1)] = (struct weir_socket_gate){
 		.tag = charge->tag,
-		.own_sets = limit->own_sets,
 		.slot = limit->slot,
 	};
 	socket->gates = gates + 1;
@@ -148,22 +157,32 @@ static int weir_enter_turn(uint32_t turn __attribute__((unused)), struct weir_en
 
 /*
  * Whether the connection is one that anybody here asks about: then context->packet stands for
- * it, and *service is its service, index + 1.
+ * it, and *service is its service, index + 1; services look at our namespaces alone.
  */
-static __always_inline bool weir_socket_look(struct weir_context *context,
-					     const struct sock_common *common, uint32_t *service)
+static __always_inline enum weir_whose weir_socket_look(struct weir_context *context,
+							const struct sock_common *common,
+							uint32_t *service)
 {
+	bool ours = weir_is_counted_here(common);
 	const struct weir_policy_head *head;
+	const struct weir_service_policy *found;
+	uint32_t index;
 
 	*service = 0;
 	context->generation = weir_board.active.generation & 1;
 	head = &weir_board.policy[context->generation];
-	if ((!head->gates && !head->services) || !weir_is_counted_here(common) ||
+	if ((!head->gates && !(head->services && ours)) ||
 	    !weir_packet_of(&context->packet, common))
-		return false;
-	if (head->services)
-		*service = weir_service_at_port(context->packet.destination_port);
-	return true;
+		return WEIR_NOBODYS;
+	if (!ours)
+		return WEIR_ELSEWHERE;
+	if (!head->services)
+		return WEIR_OURS;
+	index = weir_service_at_port(context->packet.destination_port) - 1;
+	found = bpf_map_lookup_elem(&weir_services, &index);
+	if (found && weir_service_fits(found, &context->packet, index))
+		*service = index + 1;
+	return WEIR_OURS;
 }
 
 /* Fills context->left with the limits that match the connection: false if none can be a gate. */
@@ -190,9 +209,15 @@ static __always_inline bool weir_socket_match(struct weir_context *context)
 
 /* Into every gate of context->left that the socket is not in yet: how many. */
 static __always_inline uint32_t weir_socket_enter(struct weir_context *context,
-						  struct weir_socket *socket, uint32_t walk)
+						  struct weir_socket *socket, uint32_t walk,
+						  enum weir_whose whose)
 {
-	struct weir_entering entering = { .context = context, .socket = socket, .walk = walk };
+	struct weir_entering entering = {
+		.context = context,
+		.socket = socket,
+		.walk = walk,
+		.whose = whose,
+	};
 
 	bpf_loop(WEIR_LIMITS_MAX, weir_enter_turn, &entering, 0);
 	return entering.entered;
@@ -200,16 +225,9 @@ static __always_inline uint32_t weir_socket_enter(struct weir_context *context,
 
 /* ---- leave ---- */
 
-static __always_inline struct weir_set *weir_gate_set(const struct weir_socket_gate *gate,
-						      uint32_t index)
+static __always_inline struct weir_set *weir_gate_set(uint32_t index)
 {
-	uint32_t slot = gate->slot;
-	void *own;
-
-	if (!gate->own_sets)
-		return bpf_map_lookup_elem(&weir_ledger, &index);
-	own = bpf_map_lookup_elem(&weir_own_ledgers, &slot);
-	return own ? bpf_map_lookup_elem(own, &index) : 0;
+	return bpf_map_lookup_elem(&weir_ledger, &index);
 }
 
 /* More than anybody loses in a row; a recount would give the place back. */
@@ -221,14 +239,13 @@ __noinline int weir_gate_leave(const struct weir_socket_gate *gate, uint64_t now
 	struct weir_set *first, *second, *set;
 	struct weir_charge charge = { 0 };
 	uint64_t *state, word;
-	uint32_t sets;
 
 	if (!gate)
 		return 0;
-	sets = gate->own_sets ? gate->own_sets : weir_shape.sets;
 	charge.tag = gate->tag;
-	first = weir_gate_set(gate, weir_tag_first(gate->tag, sets));
-	second = weir_gate_set(gate, weir_tag_second(gate->tag, sets, &weir_shape.seeds));
+	first = weir_gate_set(weir_tag_first(gate->tag, weir_shape.sets));
+	second = weir_gate_set(
+		weir_tag_second(gate->tag, weir_shape.sets, &weir_shape.seeds));
 	set = first && second ? weir_place_find(&charge, first, second) : 0;
 	if (!set)
 		return 0;
@@ -242,14 +259,19 @@ __noinline int weir_gate_leave(const struct weir_socket_gate *gate, uint64_t now
 	return 0;
 }
 
+/* The socket has left: no recount counts it any more. No recount has this number. */
+#define WEIR_WALK_GONE 0xffffffffU
+
 static __always_inline void weir_socket_leave(struct weir_socket *socket, uint64_t now_ticks)
 {
 	uint32_t walk = weir_board.where.walk;
+	/* A socket elsewhere may be counted at this moment: see weir_walked_elsewhere. */
+	uint32_t counted = __sync_lock_test_and_set(&socket->walk, WEIR_WALK_GONE);
 
 	_Pragma("clang loop unroll(disable)")
 	for (uint32_t i = 0; i < WEIR_SOCKET_GATES && i < socket->gates; i++) {
 		weir_gate_leave(&socket->gate[i], now_ticks);
-		if (walk && socket->walk == walk)
+		if (walk && counted == walk)
 			weir_recount_add(socket->gate[i].tag, -1ULL);
 		WEIR_CONNECTIONS_ADD(left, 1);
 	}

@@ -78,6 +78,13 @@ struct {
 /* Services: policy, state and totals. */
 WEIR_ARRAY(weir_services, struct weir_service_policy, WEIR_SERVICES_MAX);
 WEIR_ARRAY(weir_service_ports, uint64_t, WEIR_PORT_WORDS);
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, WEIR_SERVICE_PREFIXES_MAX);
+	__type(key, struct weir_service_prefix);
+	__type(value, uint32_t);
+} weir_service_prefixes SEC(".maps");
 WEIR_ARRAY(weir_service_states, struct weir_service_state, WEIR_SERVICES_MAX);
 WEIR_ARRAY(weir_exchanges, struct weir_exchanges, WEIR_SERVICES_MAX); /* set at load */
 

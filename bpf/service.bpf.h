@@ -20,6 +20,29 @@ static __always_inline uint32_t weir_service_at_port(uint16_t port)
 	return word ? weir_port_class(*word, port) : 0;
 }
 
+/* 1: the packet goes to one of the service's addresses. */
+__noinline int weir_service_has(const struct weir_packet *packet, uint32_t index)
+{
+	struct weir_service_prefix key = { .service = (uint16_t)index };
+
+	if (!packet)
+		return 0;
+	key.family = packet->family;
+	key.length = WEIR_SERVICE_PREFIX_BITS + (packet->family == 6 ? 128 : 32);
+	__builtin_memcpy(key.address, packet->destination, sizeof(key.address));
+	return bpf_map_lookup_elem(&weir_service_prefixes, &key) != 0;
+}
+
+/* Whether a packet to one of its ports is the service's. */
+static __always_inline bool weir_service_fits(const struct weir_service_policy *service,
+					      const struct weir_packet *packet, uint32_t index)
+{
+	uint8_t protocol = packet->protocol == WEIR_IP_TCP ? WEIR_SERVICE_TCP : WEIR_SERVICE_UDP;
+
+	return service->protocols & protocol &&
+	       (!service->has_to || weir_service_has(packet, index));
+}
+
 static __always_inline struct weir_exchanges *weir_exchanges_at(uint32_t cpu,
 									  uint32_t index)
 {
@@ -65,8 +88,7 @@ __noinline int weir_service_passes(struct weir_context *context)
 	state = bpf_map_lookup_elem(&weir_service_states, &index);
 	if (!service || !state || !(service->drop || service->ceiling))
 		return 1;
-	if (!(service->protocols &
-	      (context->packet.protocol == WEIR_IP_TCP ? WEIR_SERVICE_TCP : WEIR_SERVICE_UDP)))
+	if (!weir_service_fits(service, &context->packet, index))
 		return 1;
 	counts = weir_exchanges_at(context->cpu, index);
 	if (!counts)
@@ -77,6 +99,7 @@ __noinline int weir_service_passes(struct weir_context *context)
 		return 1;
 	context->refused_by = WEIR_BY_SERVICE | index;
 	if (service->ceiling && weir_once(state->in_flight) >= service->ceiling) {
+		context->refused_by |= WEIR_BY_SHEDDER;
 		__sync_fetch_and_add(&counts->shed, 1);
 		return 0;
 	}

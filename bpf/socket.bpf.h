@@ -56,18 +56,17 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 } WEIR_KERNEL_TYPE;
 
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct sock *sk;
+} WEIR_KERNEL_TYPE;
+
 #define WEIR_AF_INET 2
 #define WEIR_AF_INET6 10
 
 static __always_inline bool weir_is_counted_here(const struct sock_common *common)
 {
-	uint32_t inum = common->skc_net.net->ns.inum;
-
-	for (int i = 0; i < WEIR_NETNS_MAX; i++) {
-		if (weir_board.where.netns[i] == inum)
-			return true;
-	}
-	return false;
+	return weir_board.where.netns == common->skc_net.net->ns.inum;
 }
 
 /*

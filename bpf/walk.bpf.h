@@ -27,9 +27,13 @@ static __always_inline void weir_accepted(struct sock *sk)
 	uint32_t key = WEIR_SCRATCH_EVENT, walk = weir_board.where.walk, service, entered;
 	struct weir_context *context = bpf_map_lookup_elem(&weir_socket_scratch, &key);
 	struct weir_socket *socket;
+	enum weir_whose whose;
 	bool gates;
 
-	if (!context || !weir_socket_look(context, &sk->__sk_common, &service))
+	if (!context)
+		return;
+	whose = weir_socket_look(context, &sk->__sk_common, &service);
+	if (whose == WEIR_NOBODYS)
 		return;
 	gates = weir_socket_match(context);
 	if (!gates && !service)
@@ -44,7 +48,7 @@ static __always_inline void weir_accepted(struct sock *sk)
 	socket->service = service;
 	if (!gates)
 		return;
-	entered = weir_socket_enter(context, socket, walk);
+	entered = weir_socket_enter(context, socket, walk, whose);
 	WEIR_CONNECTIONS_ADD(entered, entered);
 }
 
@@ -84,6 +88,17 @@ static __always_inline bool weir_is_listening(uint16_t port)
 	return word && *word >> (port & 63) & 1;
 }
 
+/* Out of line: the verifier walks it once. */
+__noinline int weir_recount_gates(const struct weir_socket *socket, uint64_t n)
+{
+	if (!socket)
+		return 0;
+	_Pragma("clang loop unroll(disable)")
+	for (uint32_t i = 0; i < WEIR_SOCKET_GATES && i < socket->gates; i++)
+		weir_recount_add(socket->gate[i].tag, n);
+	return 0;
+}
+
 /* A connection that is open: counts it, and enters it where that has not been done. */
 static __always_inline void weir_walked(struct weir_context *context, struct sock_common *common)
 {
@@ -92,12 +107,10 @@ static __always_inline void weir_walked(struct weir_context *context, struct soc
 	bool gates;
 
 	if (socket && socket->walk != walk) {
-		_Pragma("clang loop unroll(disable)")
-		for (uint32_t i = 0; i < WEIR_SOCKET_GATES && i < socket->gates; i++)
-			weir_recount_add(socket->gate[i].tag, 1);
+		weir_recount_gates(socket, 1);
 		socket->walk = walk;
 	}
-	if (!weir_socket_look(context, common, &service) ||
+	if (weir_socket_look(context, common, &service) != WEIR_OURS ||
 	    !weir_is_listening(context->packet.destination_port))
 		return;
 	gates = weir_socket_match(context);
@@ -114,7 +127,7 @@ static __always_inline void weir_walked(struct weir_context *context, struct soc
 		socket->service = service;
 	if (!gates)
 		return;
-	entered = weir_socket_enter(context, socket, walk);
+	entered = weir_socket_enter(context, socket, walk, WEIR_OURS);
 	WEIR_CONNECTIONS_ADD(adopted, entered);
 }
 
@@ -135,4 +148,27 @@ static __always_inline void weir_walk_over(struct sock_common *common)
 	context = bpf_map_lookup_elem(&weir_socket_scratch, &key);
 	if (context && weir_board.where.walk)
 		weir_walked(context, common);
+}
+
+/*
+ * A socket with storage, of any namespace, that no lock holds: the walk over a namespace's sockets
+ * has done ours; one elsewhere counts, if it is inside. It may leave meanwhile: whoever changes
+ * socket->walk first has it counted, or not.
+ */
+static __always_inline void weir_walked_elsewhere(struct sock *sk)
+{
+	uint32_t walk = weir_board.where.walk, before;
+	struct weir_socket *socket;
+
+	if (weir_is_counted_here(&sk->__sk_common))
+		return;
+	socket = bpf_sk_storage_get(&weir_sockets, sk, 0, 0);
+	if (!socket)
+		return;
+	before = weir_once(socket->walk);
+	if (!walk || before == walk || before == WEIR_WALK_GONE)
+		return;
+	weir_recount_gates(socket, 1);
+	if (weir_swap(&socket->walk, before, walk) != before)
+		weir_recount_gates(socket, -1ULL);
 }

@@ -22,6 +22,7 @@ static inline void fake_dataplane_make(struct weir_dataplane *fake, uint32_t set
 	fake->shape.seeds.second = 0xd6e8feb86659fd93ULL;
 	fake->board = calloc(1, sizeof(*fake->board));
 	fake->labels = calloc(WEIR_LIMITS_MAX, sizeof(*fake->labels));
+	fake->services = calloc(WEIR_SERVICES_MAX, sizeof(*fake->services));
 	fake->ledger = calloc(sets, sizeof(*fake->ledger));
 	fake->keys = calloc((size_t)sets * WEIR_WAYS, sizeof(*fake->keys));
 	fake->front = calloc((size_t)FAKE_CPUS * front_slots, sizeof(*fake->front));
@@ -32,6 +33,7 @@ static inline void fake_dataplane_free(struct weir_dataplane *fake)
 {
 	free(fake->board);
 	free(fake->labels);
+	free((void *)fake->services);
 	free(fake->ledger);
 	free(fake->keys);
 	free(fake->front);

@@ -25,7 +25,7 @@
 #include "sliding.h"
 
 /* Changed whenever the layout of a pinned map does. Another one found in a pin is refused. */
-#define WEIR_ABI_VERSION 2
+#define WEIR_ABI_VERSION 3
 
 enum weir_hook {
 	WEIR_HOOK_XDP,
@@ -159,16 +159,15 @@ struct weir_interface_line {
 };
 
 /*
- * Gates count the connections that sockets of these network namespaces accepted, whatever
+ * Gates count the connections that sockets of this network namespace accepted, whatever
  * interface they came in by: a socket doesn't know it, nor the hook, so match.interfaces,
- * match.vlan and hook say only which SYNs may be refused. A namespace is known by the inode
- * of /proc/PID/ns/net.
+ * match.vlan and hook say only which SYNs may be refused. Sockets of other namespaces count
+ * where the SYN that they accepted is pending at the gate. netns: inode of /proc/PID/ns/net.
  */
-#define WEIR_NETNS_MAX 14
 struct weir_where {
-	uint32_t netns[WEIR_NETNS_MAX]; /* 0: none */
-	uint32_t walk;			/* number of the recount that is going on; 0: none is */
-	uint32_t walks;			/* of the last one; never 0 again */
+	uint32_t netns;
+	uint32_t walk; /* number of the recount that is going on; 0: none is */
+	uint32_t walks, reserved[13]; /* walks: the last one's, never 0 again */
 };
 _Static_assert(sizeof(struct weir_where) == 64, "one cache line");
 
@@ -233,6 +232,17 @@ struct weir_board {
  */
 #define WEIR_SERVICES_MAX 256
 
+/* Map `weir_service_prefixes`: addresses of this host that services keep to. */
+#define WEIR_SERVICE_PREFIXES_MAX 8192
+struct weir_service_prefix {
+	uint32_t length;  /* WEIR_SERVICE_PREFIX_BITS, then the prefix */
+	uint16_t service; /* index */
+	uint8_t family;	  /* 4 or 6 */
+	uint8_t reserved;
+	uint8_t address[16];
+};
+#define WEIR_SERVICE_PREFIX_BITS 32U
+
 struct weir_service_policy {
 	char name[32];	      /* "": nobody's */
 	uint64_t deadline_ns; /* of an exchange; 0: none */
@@ -242,7 +252,8 @@ struct weir_service_policy {
 	uint32_t ceiling;     /* newcomers are refused from so many in flight on; 0: never */
 	uint8_t protocols;    /* enum weir_service_protocol */
 	uint8_t slice_shift;  /* nanoseconds of a slice of weir_service_state: 2 to this */
-	uint8_t reserved[6];
+	uint8_t has_to;	      /* 1: what goes to its addresses alone; 0: to any */
+	uint8_t reserved[5];
 };
 _Static_assert(sizeof(struct weir_service_policy) == 72, "no hidden padding");
 
@@ -328,10 +339,9 @@ struct weir_strikes {
  */
 #define WEIR_SOCKET_GATES 4
 struct weir_socket_gate {
-	uint64_t tag;	   /* of the key */
-	uint32_t own_sets; /* as in weir_limit */
+	uint64_t tag; /* of the key: gates count in the shared ledger */
 	uint16_t slot;
-	uint16_t reserved;
+	uint16_t reserved[3];
 };
 
 struct weir_socket {
@@ -483,5 +493,7 @@ struct weir_event {
 	uint8_t reserved[6];
 };
 #define WEIR_NO_LIMIT 0xffff
-#define WEIR_BY_SERVICE 0x8000 /* refused for a service: that and its index */
+#define WEIR_BY_SERVICE 0x8000	  /* refused for a service: that and its index … */
+#define WEIR_BY_SHEDDER 0x4000	  /* … by its shedder; else by its breaker */
+#define WEIR_SERVICE_INDEX 0x00ff
 _Static_assert(sizeof(struct weir_event) == 72, "no hidden padding");

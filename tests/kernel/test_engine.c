@@ -141,7 +141,7 @@ static void the_mode_follows_a_reload(void)
 	lab_config(W0_GENERIC, TEN_A_DAY);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_config(W0_NATIVE, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_FALSE(lab_is_generic("w0"));
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 0)->attached, WEIR_ATTACHED_NATIVE);
 	CU_ASSERT_NOT_EQUAL(lab_program("w0"), 0);
@@ -203,7 +203,7 @@ static void A4_foreign_program_survives_ours(void)
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 1)->attached, WEIR_ATTACHED_NATIVE);
 	for (int i = 0; i < 65; i++)
 		weir_engine_tick(engine);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(lab_program("w1"), stranger);
 	weir_engine_stop(engine, true);
 	CU_ASSERT_EQUAL(lab_program("w1"), stranger);
@@ -354,14 +354,14 @@ static void A19_interfaces_keep_their_slots(void)
 	traffic = weir_dataplane_traffic(weir_engine_dataplane(engine), w0, WEIR_HOOK_XDP);
 	CU_ASSERT_EQUAL(traffic.frames[WEIR_PATH_LIMITS], 7);
 	lab_config("  - {name: x1}\n" W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(lab_program("x0"), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 1)->slot, w0);
 	/* w0 goes, then x0 comes: it may get w0's slot, but not its counts. */
 	lab_config("  - {name: x1}\n", TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	lab_config("  - {name: x1}\n  - {name: lo, mode: generic}\n  - {name: x0}\n", TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 1)->slot, x0);
 	CU_ASSERT_EQUAL(weir_engine_interface(engine, 2)->slot, w0);
 	traffic = weir_dataplane_traffic(weir_engine_dataplane(engine), w0, WEIR_HOOK_XDP);

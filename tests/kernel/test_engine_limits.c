@@ -102,20 +102,20 @@ static void a_sliding_window_and_its_set(void)
 	maps = own_maps(engine);
 	lab_send(20, 1, 53);
 	expect(engine, 0, 5, 15);
-	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &quota, 1, false, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &quota, 1, NULL, &err), 0);
 	lab_send(10, 1, 53);
 	expect(engine, 0, 7, 23);
 	/* The ring holds 16. */
-	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &more, 1, false, &err), -ERANGE);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "slide", &more, 1, NULL, &err), -ERANGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "at most 16"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "reload"));
 	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].sliding.quota, 7);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	lab_send(10, 1, 53);
 	expect(engine, 0, 7, 33);
 	/* A new ring, and a new slot with it. */
 	lab_config(W0, SLIDE_100);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	lab_send(120, 1, 53);
 	expect(engine, 0, 100, 20);
 	CU_ASSERT_EQUAL(maps.count, 3);
@@ -143,7 +143,7 @@ static void rings_outlive_the_controller(void)
 	expect(engine, 0, 5, 1);
 	CU_ASSERT_EQUAL(still_there(&maps, 3), 3);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(still_there(&maps, 0), 0);
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -236,14 +236,14 @@ static void a_removed_limit_holds_no_place(void)
 	expect(engine, 1, 100, 0);
 	CU_ASSERT_EQUAL(held_places(engine), 200);
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(held_places(engine), 100);
 	/* Those of the other are as they were. */
 	lab_send(10, 1, 53);
 	expect(engine, 0, 109, 1);
 	/* Another key under the same name. */
 	lab_config(W0, "  - {name: per-ip, key: none, bucket: {rate: 10/d, burst: 10}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(held_places(engine), 0);
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -287,7 +287,7 @@ static void reloads_that_change_nothing(void)
 	expect(engine, 1, 3, 17);
 	begun_ns = monotonic_ns();
 	for (int i = 0; i < 100; i++)
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	printf("  100 reloads: %.0f ms\n", (double)(monotonic_ns() - begun_ns) / 1e6);
 	lab_send(5, 1, 53);
 	expect(engine, 1, 3, 22);
@@ -325,7 +325,7 @@ static void B3_reloads_under_a_flood_leak_nothing(void)
 	for (end_ns = monotonic_ns() + 2000000000; monotonic_ns() < end_ns || reloads % 2;) {
 		lab_config(W0, files[++reloads % 2]);
 		lab.log[0] = '\0';
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	}
 	kill(flood, SIGKILL);
 	waitpid(flood, NULL, 0);
@@ -371,10 +371,45 @@ static void a_ban_outlives_the_controller(void)
 	weir_bans_free(&bans);
 	/* With its limit it goes. */
 	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(weir_bans_read(&bans, weir_engine_dataplane(engine)), 0);
 	CU_ASSERT_EQUAL(bans.count, 0);
 	weir_bans_free(&bans);
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
+/* By its address or its key, at once, and its refusals of before are forgotten. */
+static void a_ban_is_lifted_by_hand(void)
+{
+	static const char *const keys[] = { "10.9.0.1", "10.9.0.0/24" };
+	struct weir_engine *engine;
+	struct weir_totals totals;
+	struct weir_error err;
+	size_t lifted;
+
+	lab_open();
+	lab_config(W0, "  - {name: strict, key: {source: {v4: 24}}, bucket: {rate: 1/d, burst: 1}, "
+		       "ban: {after: 5 refusals in 1h, for: 1h}}\n");
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_unban(engine, "10.9.0.1", &lifted, &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "10.9.0.1"));
+	for (size_t i = 0; i < 2; i++) {
+		totals = lab_totals(engine, 0);
+		lab_send(10, 1, 53);
+		lab_await(engine, 0, totals.passed_packets + totals.refused_packets + 10);
+		CU_ASSERT(lab_totals(engine, 0).banned_packets > totals.banned_packets);
+		CU_ASSERT_EQUAL(weir_engine_unban(engine, "10.8.0.1", &lifted, &err), -ENOENT);
+		CU_ASSERT_EQUAL(weir_engine_unban(engine, keys[i], &lifted, &err), 0);
+		CU_ASSERT_EQUAL(lifted, 1);
+		/* Four more are refused, but not for a ban. */
+		totals = lab_totals(engine, 0);
+		lab_send(4, 1, 53);
+		lab_await(engine, 0, totals.passed_packets + totals.refused_packets + 4);
+		CU_ASSERT_EQUAL(lab_totals(engine, 0).banned_packets, totals.banned_packets);
+		CU_ASSERT_EQUAL(weir_engine_unban(engine, keys[i], &lifted, &err), -ENOENT);
+	}
+	CU_ASSERT(lab_said("limit strict: ban of 10.9.0.1 lifted"));
 	weir_engine_stop(engine, true);
 	lab_close();
 }
@@ -419,6 +454,14 @@ static void why_and_top_see_own_ledgers(void)
 	CU_ASSERT_TRUE(json_is_null(json_object_get(json_object_get(report, "lists"), "deny")));
 	json_decref(report);
 
+	report = json_pack("{s:o}", "own", weir_report_own(&view));
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "own", 0, "limit")), "slide");
+	CU_ASSERT_STRING_EQUAL(json_string_value(told(report, "own", 1, "limit")), "flow");
+	CU_ASSERT_EQUAL(json_integer_value(told(report, "own", 1, "places")) *
+				json_real_value(told(report, "own", 1, "known_percent")),
+			200);
+	json_decref(report);
+
 	CU_ASSERT_EQUAL_FATAL(weir_scan_new(&scan, view.dataplane, false), 0);
 	CU_ASSERT_EQUAL(weir_top_init(&top, 10, WEIR_NO_LIMIT, false), 0);
 	weir_scan_run(scan, tops, 1);
@@ -447,4 +490,4 @@ WEIR_TESTS("engine_limits", TEST(reloads_that_change_nothing), TEST(why_and_top_
 	   TEST(each_kind_limits), TEST(a_sliding_window_and_its_set),
 	   TEST(rings_outlive_the_controller), TEST(aligned_periods_follow_the_wall_clock),
 	   TEST(a_removed_limit_holds_no_place), TEST(B3_reloads_under_a_flood_leak_nothing),
-	   TEST(a_ban_outlives_the_controller))
+	   TEST(a_ban_outlives_the_controller), TEST(a_ban_is_lifted_by_hand))

@@ -62,13 +62,13 @@ static void the_files_lists_act(void)
 	/* The allowance goes by a reload; the file's entry is there. */
 	snprintf(text, sizeof(text), "lists: {deny_files: [%s]}\n", file);
 	config(text);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_TRUE(became(engine, 5, 3, WEIR_PATH_DENIED));
 	CU_ASSERT_TRUE(became(engine, 5, 2, WEIR_PATH_LIMITS));
 	CU_ASSERT_TRUE(became(engine, 5, 5, WEIR_PATH_LIMITS));
 	/* B12: a bad line in a file: nothing is changed. */
 	lab_write(file, "10.9.0.300\n");
-	CU_ASSERT_NOT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_NOT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_TRUE(became(engine, 5, 3, WEIR_PATH_DENIED));
 	weir_engine_stop(engine, true);
 	lab_close();
@@ -148,7 +148,7 @@ static void live_entries_outlive_reloads_and_the_controller(void)
 	weir_engine_list_add(engine, WEIR_DENY, "10.9.0.0/29", 0, &outer, &err);
 	weir_engine_list_add(engine, WEIR_DENY, "10.9.0.1", 60 * SECOND, &until, &err);
 	weir_engine_list_add(engine, WEIR_DENY, "10.9.0.2", 50 * MS, &outer, &err);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_TRUE(became(engine, 5, 1, WEIR_PATH_DENIED));
 	weir_engine_stop(engine, false);
 	config("lists: {deny: [10.9.0.6]}\n");
@@ -210,7 +210,7 @@ static void a_million_prefixes_load_in_time(void)
 	CU_ASSERT_EQUAL(weir_engine_list_add(engine, WEIR_DENY, "10.9.0.99", 0, &until, &err), 0);
 	printf("  one more: %.1f ms\n", (seconds() - begun) * 1e3);
 	begun = seconds();
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	reload = seconds() - begun;
 	weir_engine_stop(engine, false);
 	begun = seconds();

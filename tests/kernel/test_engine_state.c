@@ -7,10 +7,11 @@
 
 static int set(struct weir_engine *engine, const char *field, const char *value, bool save)
 {
-	struct weir_policy_change change = { field, value };
+	const struct weir_policy_change change = { field, value };
+	const struct weir_terms terms = { .save = save };
 	struct weir_error err;
 
-	return weir_engine_set(engine, "per-ip", &change, 1, save, &err);
+	return weir_engine_set(engine, "per-ip", &change, 1, &terms, &err);
 }
 
 /* ---- B: state, reload ---- */
@@ -33,7 +34,7 @@ static void B2_B4_counts_and_state_outlive_reloads(void)
 	for (int i = 1; i <= 20; i++) {
 		snprintf(limits, sizeof(limits), more, i);
 		lab_config(W0, limits);
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	}
 	after = lab_totals(engine, 1);
 	CU_ASSERT_EQUAL(memcmp(&before, &after, sizeof(before)), 0);
@@ -58,9 +59,9 @@ static void a_slot_given_to_another_starts_from_zero(void)
 	lab_send(25, 1, 53);
 	lab_await(engine, 0, 25);
 	lab_config(W0, "  - {name: b, key: source, bucket: {rate: 9/d, burst: 9}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	lab_config(W0, "  - {name: c, key: source, bucket: {rate: 9/d, burst: 9}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(weir_engine_slot(engine, 0), slot);
 	CU_ASSERT_EQUAL(lab_totals(engine, 0).passed_packets, 0);
 	lab_send(4, 1, 53);
@@ -153,7 +154,7 @@ static void B12_refused_reload_changes_nothing(void)
 	lab_config(W0, TEN_A_DAY);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	lab_config("", "  - {name: per-ip, key: source, bucket: {rate: -1}}\n");
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), -EINVAL);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), -EINVAL);
 	lab_send(20, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 20).passed_packets, 10);
 	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].bucket.burst.value, 10);
@@ -218,7 +219,7 @@ static void B1_sets_under_a_flood_refill_nothing(void)
 	}
 	while (!waitpid(child, &status, WNOHANG)) {
 		CU_ASSERT_EQUAL(
-			weir_engine_set(engine, "per-ip", sets % 2 ? slow : fast, 2, false, &err),
+			weir_engine_set(engine, "per-ip", sets % 2 ? slow : fast, 2, NULL, &err),
 			0);
 		sets++;
 	}
@@ -232,6 +233,7 @@ static void B1_sets_under_a_flood_refill_nothing(void)
 
 static void refused_set_changes_nothing(void)
 {
+	const struct weir_terms saved = { .save = true };
 	struct weir_policy_change changes[] = { { "burst", "400000" }, { "rate", "1/d" } };
 	struct weir_engine *engine;
 	struct weir_error err;
@@ -239,9 +241,9 @@ static void refused_set_changes_nothing(void)
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
-	CU_ASSERT_NOT_EQUAL(weir_engine_set(engine, "per-ip", changes, 2, true, &err), 0);
+	CU_ASSERT_NOT_EQUAL(weir_engine_set(engine, "per-ip", changes, 2, &saved, &err), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "2 years"));
-	CU_ASSERT_EQUAL(weir_engine_set(engine, "nobody", changes, 1, true, &err), -ENOENT);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "nobody", changes, 1, &saved, &err), -ENOENT);
 	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].bucket.burst.value, 10);
 	CU_ASSERT_NOT_EQUAL(access(lab.overrides, F_OK), 0);
 	/* What can't be saved is not done either. */
@@ -268,11 +270,11 @@ static void set_lasts_only_if_saved(void)
 	lab_config(W0, TEN_A_DAY);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	CU_ASSERT_EQUAL(set(engine, "burst", "7", false), 0);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(burst_of(engine), 10);
 	CU_ASSERT_EQUAL(set(engine, "burst", "6", true), 0);
 	CU_ASSERT_EQUAL(set(engine, "mode", "monitor", true), 0);
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(burst_of(engine), 6);
 	weir_engine_stop(engine, true);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);

@@ -69,7 +69,7 @@ static void A8_reloads_and_restarts_leave_one_program(void)
 	lab_config(W0, AT("tc-ingress"));
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
 	for (int i = 0; i < 5; i++)
-		CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(tcx_count("w0", TCX_INGRESS), 1);
 	weir_engine_stop(engine, false);
 	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
@@ -77,7 +77,7 @@ static void A8_reloads_and_restarts_leave_one_program(void)
 	lab_send(25, 1, 53);
 	CU_ASSERT_EQUAL(lab_await(engine, 0, 25).passed_packets, 10);
 	lab_config(W0, AT("xdp"));
-	CU_ASSERT_EQUAL(weir_engine_reload(engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 	CU_ASSERT_EQUAL(tcx_count("w0", TCX_INGRESS), 0);
 	CU_ASSERT_FALSE(weir_engine_interface(engine, 0)->at_ingress);
 	weir_engine_stop(engine, true);

@@ -193,6 +193,27 @@ static void a_hanging_one_fails_once(void)
 }
 
 /* A breaker's word: all are refused but a probe; it does not outlast the controller. */
+static int note_slot(void *context, void *data, size_t size)
+{
+	uint16_t *slot = context;
+
+	if (size >= sizeof(struct weir_event))
+		*slot = ((const struct weir_event *)data)->slot;
+	return 0;
+}
+
+/* Who the last sampled refusal says it was refused by. */
+static uint16_t refused_by(void)
+{
+	uint16_t slot = 0;
+	struct ring_buffer *ring = ring_buffer__new(weir_engine_dataplane(engine)->events_fd,
+						    note_slot, &slot, NULL);
+
+	ring_buffer__consume(ring);
+	ring_buffer__free(ring);
+	return slot;
+}
+
 static void newcomers_get_what_they_are_told(void)
 {
 	struct weir_service_output output = { .drop = 1, .ceiling = WEIR_SERVICE_NO_CEILING };
@@ -203,6 +224,7 @@ static void newcomers_get_what_they_are_told(void)
 	weir_exchanges_steer(&engine->exchanges, place, now_ns(), &output);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 20, 1), 0);
 	CU_ASSERT(counts().dropped >= 20);
+	CU_ASSERT_EQUAL(refused_by(), WEIR_BY_SERVICE | place);
 	output.probe_ns = 1;
 	weir_exchanges_steer(&engine->exchanges, place, now_ns(), &output);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 5, 5), 5);
@@ -213,12 +235,147 @@ static void newcomers_get_what_they_are_told(void)
 	pass(clients.fd[0], peer_of(clients.fd[0]), "GET");
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 3, 1), 0);
 	CU_ASSERT(counts().shed >= 3);
+	CU_ASSERT_EQUAL(refused_by(), WEIR_BY_SERVICE | WEIR_BY_SHEDDER | place);
 	weir_exchanges_steer(&engine->exchanges, place, now_ns() - WEIR_STEER_NS, &output);
 	CU_ASSERT_EQUAL(sockets_try(&clients, "", "10.9.1.1", 3, 3), 3);
 	CU_ASSERT_EQUAL(counts().failure, 0);
 	end();
 }
 
+static void write_services(const char *services)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "version: 1\nledger: {keys: 1024}\ninterfaces: [{name: w0, mode: native}]\n"
+		 "services:\n%s",
+		 services);
+	lab_write(lab.config, text);
+}
+
+static int reload(const char *services)
+{
+	struct weir_error err = { "" };
+	int code;
+
+	write_services(services);
+	code = weir_engine_reload(engine, NULL, &err);
+	if (code)
+		printf("  %s\n", err.text);
+	return code;
+}
+
+/* One exchange from each client: how many the service took for its own. */
+static uint64_t taken(const char *server)
+{
+	const char *const froms[] = { "10.9.1.2", "10.9.1.3" };
+	uint64_t before = counts().attempts;
+
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(sockets_try(&clients, strchr(server, ':') ? "" : froms[i],
+						  server, 1, 1),
+				      1);
+		for (int j = 0; j < 1000 && !servers.count; j++) {
+			sockets_accept(&servers);
+			usleep(1000);
+		}
+		pass(clients.fd[0], servers.fd[0], "GET");
+		pass(servers.fd[0], clients.fd[0], "200 OK");
+		sockets_close(&clients);
+		sockets_close(&servers);
+	}
+	return counts().attempts - before;
+}
+
+/* Of those that come to its port, a service's are those of its addresses. */
+static void addresses_tell_a_service(void)
+{
+	static const struct {
+		const char *match;
+		uint64_t four, six; /* of two exchanges each */
+	} cases[] = {
+		{ "to: 10.9.1.1", 2, 0 },
+		{ "to: 10.9.1.7", 0, 0 },
+		{ "to: [10.9.0.0/16, \"fd09::/16\"]", 2, 2 },
+		{ "to: \"fd09::1\"", 0, 2 },
+	};
+
+	begin("60s");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[256];
+		uint64_t four, six;
+
+		snprintf(text, sizeof(text),
+			 "  - {name: web, match: {proto: tcp, to_port: 8080, %s}}\n",
+			 cases[i].match);
+		CU_ASSERT_EQUAL_FATAL(reload(text), 0);
+		four = taken("10.9.1.1");
+		six = taken("fd09::1");
+		CU_ASSERT_EQUAL(four, cases[i].four);
+		CU_ASSERT_EQUAL(six, cases[i].six);
+		if (four != cases[i].four || six != cases[i].six)
+			printf("  %s: %llu, %llu\n", cases[i].match, (unsigned long long)four,
+			       (unsigned long long)six);
+	}
+	end();
+}
+
+/* What it refuses, too. */
+static void addresses_tell_newcomers(void)
+{
+	const struct weir_service_output output = { .drop = 1, .ceiling = WEIR_SERVICE_NO_CEILING };
+	int place;
+
+	begin("60s");
+	CU_ASSERT_EQUAL_FATAL(
+		reload("  - {name: web, match: {proto: tcp, to_port: 8080, to: 10.9.1.1}}\n"), 0);
+	place = weir_exchanges_find(&engine->exchanges, "web");
+	weir_exchanges_steer(&engine->exchanges, place, now_ns(), &output);
+	CU_ASSERT_EQUAL(sockets_try(&clients, "", "fd09::1", 3, 3), 3);
+	CU_ASSERT_EQUAL(counts().dropped, 0);
+	CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.3", "10.9.1.1", 3, 1), 0);
+	CU_ASSERT(counts().dropped >= 3);
+	end();
+}
+
+static bool same_ports(const uint64_t *before)
+{
+	return !memcmp(before, engine->exchanges.ports, WEIR_PORT_WORDS * sizeof(*before));
+}
+
+/* A reload that fails late leaves no port, no address and no service. */
+static void a_refused_reload_leaves_nothing(void)
+{
+	static uint64_t before[WEIR_PORT_WORDS];
+	struct weir_service_prefix key;
+
+	begin("60s");
+	memcpy(before, engine->exchanges.ports, sizeof(before));
+	/* Its note can't be written: that is the last that can fail before it acts. */
+	lab_run("mkdir -p %s.confirm/x", lab.overrides);
+	write_services("  - {name: dns, match: {proto: udp, to_port: 53, to: 10.9.1.1}}\n");
+	{
+		const struct weir_terms terms = { .confirm_ns = 30000000000 };
+		struct weir_error err = { "" };
+
+		CU_ASSERT_NOT_EQUAL(weir_engine_reload(engine, &terms, &err), 0);
+	}
+	CU_ASSERT(same_ports(before));
+	CU_ASSERT_EQUAL(weir_exchanges_find(&engine->exchanges, "dns"), -ENOENT);
+	CU_ASSERT(weir_exchanges_find(&engine->exchanges, "web") >= 0);
+	CU_ASSERT_NOT_EQUAL(bpf_map_get_next_key(engine->exchanges.prefixes_fd, NULL, &key), 0);
+	lab_run("rm -r %s.confirm", lab.overrides);
+	CU_ASSERT_EQUAL(
+		reload("  - {name: dns, match: {proto: udp, to_port: 53, to: 10.9.1.1}}\n"), 0);
+	CU_ASSERT_FALSE(same_ports(before));
+	CU_ASSERT_EQUAL(bpf_map_get_next_key(engine->exchanges.prefixes_fd, NULL, &key), 0);
+	/* And what no service names goes. */
+	CU_ASSERT_EQUAL(reload("  - {name: dns, match: {proto: udp, to_port: 53}}\n"), 0);
+	CU_ASSERT_NOT_EQUAL(bpf_map_get_next_key(engine->exchanges.prefixes_fd, NULL, &key), 0);
+	end();
+}
+
 WEIR_TESTS("exchanges", TEST(kept_alive_connections), TEST(pipelined_requests),
 	   TEST(resets_are_failures), TEST(a_hanging_one_fails_once),
-	   TEST(newcomers_get_what_they_are_told))
+	   TEST(newcomers_get_what_they_are_told), TEST(addresses_tell_a_service),
+	   TEST(addresses_tell_newcomers), TEST(a_refused_reload_leaves_nothing))

@@ -68,6 +68,10 @@ test_governor_of_reports() {
   say 1 "app fail"
   expect_equal "frozen: failures don't move it" "$(governor offer)" 1500
   expect_offer_is_enforced set
+  kill_weir
+  start_weir
+  expect_equal "frozen over a kill -9" "$(governor frozen)" true
+  weir set udp-rate rate=1500pps >/dev/null
   weir thaw app >/dev/null
   say 1.5 "app fail"
   expect_between "thawed: it falls from there" "$(governor offer)" 100 400

@@ -196,6 +196,8 @@ static void the_limits(void)
 		  "'0' is not a limit: write 1 to 2147483647, unl" },
 		{ LIMIT("    gate: {limit: 5}\n"),
 		  "counts TCP connections: write match: {proto: tcp}" },
+		{ V "limits:\n  - {name: x, key: flow, match: {proto: tcp}, gate: {limit: 5}}\n",
+		  "field 'key': 'flow' is one connection" },
 		{ LIMIT("    gate: {limit: 5, refuse: rst}\n"), "write one of drop, reset" },
 		{ LIMIT("    gate: {limit: 5}\n    match: {proto: tcp, hook: tc-egress}\n"),
 		  "counts connections that come in" },
@@ -306,6 +308,11 @@ static void the_services(void)
 		{ MATCH("proto: tcp") "services:\n  - name: s\n    match: {proto: icmp, to_port: "
 				      "1}\n",
 		  "write tcp or udp" },
+		{ MATCH("proto: tcp") "services:\n  - name: s\n    match: {proto: tcp, to_port: 1, "
+				      "from: 10.0.0.1}\n",
+		  "'from' is not known here: write one of proto, to_port, to" },
+		{ SERVICE("  - name: t\n    match: {proto: udp, to_port: [10-100, 7]}\n"),
+		  "service 't': field 'match.to_port': 80 is a port of service 's' (line 8)" },
 		{ SERVICE("  - name: s\n    match: {proto: tcp, to_port: 81}\n"),
 		  "w.yaml:10: service 's': the name is there twice (first on line 8)" },
 		{ SERVICE("    cgroup: \"/a\\x01\"\n"), "write a path without control characters" },

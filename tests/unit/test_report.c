@@ -5,6 +5,8 @@
 #include "controller/report.h"
 #include "fake_dataplane.h"
 #include "harness.h"
+
+#include "weir/pending.h"
 #include "json_path.h"
 #include "weir/place.h"
 
@@ -47,6 +49,29 @@ static void limit_has_totals_of_all_cpus_and_settings_in_base_units(void)
 	CU_ASSERT_EQUAL(number(limits, "0.refused"), 7);
 	CU_ASSERT_EQUAL(number(limits, "0.untracked"), 2);
 	CU_ASSERT(json_is_null(at(limits, "0.admitted_per_sec")));
+	json_decref(limits);
+	fake_dataplane_free(&fake);
+}
+
+static void a_gate_says_who_is_inside(void)
+{
+	uint64_t now_ticks = NOW_NS << WEIR_TICK_SHIFT;
+	uint64_t asked = weir_pending_add(0, weir_pending_slice(now_ticks));
+	struct weir_limit *gate;
+	json_t *limits;
+
+	setup();
+	gate = fake_limit_add(&fake, "conns", "gate limit 50", 4);
+	gate->kind = WEIR_KIND_GATE;
+	fake_key_add(&fake, gate, "192.0.2.1", 0, 0, WEIR_GATE_INSIDE | 7);
+	fake_key_add(&fake, gate, "192.0.2.2", asked, 0, WEIR_GATE_INSIDE | 5);
+	fake_key_add(&fake, gate, "192.0.2.3", asked, 0, now_ticks + 1);
+	/* Whose state is no gate's. */
+	fake_key_add(&fake, per_ip, "192.0.2.4", 1, 0, WEIR_GATE_INSIDE | 1000);
+	limits = weir_report_limits(&view);
+	CU_ASSERT_PTR_NULL(json_object_get(json_array_get(limits, 0), "inside"));
+	CU_ASSERT_EQUAL(number(limits, "1.inside"), 12);
+	CU_ASSERT_EQUAL(number(limits, "1.pending"), 2);
 	json_decref(limits);
 	fake_dataplane_free(&fake);
 }
@@ -384,11 +409,25 @@ static void event_says_all_it_knows(void)
 	event.slot = WEIR_NO_LIMIT;
 	made = weir_report_event(&fake, &event, 0);
 	CU_ASSERT(json_is_null(at(made, "limit")));
+	CU_ASSERT(json_is_null(at(made, "service")));
+	json_decref(made);
+	strcpy((char *)fake.services[200].name, "web");
+	event.slot = WEIR_BY_SERVICE | 200;
+	made = weir_report_event(&fake, &event, 0);
+	CU_ASSERT(json_is_null(at(made, "limit")));
+	CU_ASSERT_STRING_EQUAL(text(made, "service"), "web");
+	CU_ASSERT_STRING_EQUAL(text(made, "loop"), "breaker");
+	json_decref(made);
+	event.slot |= WEIR_BY_SHEDDER;
+	made = weir_report_event(&fake, &event, 0);
+	CU_ASSERT_STRING_EQUAL(text(made, "service"), "web");
+	CU_ASSERT_STRING_EQUAL(text(made, "loop"), "shedder");
 	json_decref(made);
 	fake_dataplane_free(&fake);
 }
 
 WEIR_TESTS("report", TEST(limit_has_totals_of_all_cpus_and_settings_in_base_units),
+	   TEST(a_gate_says_who_is_inside),
 	   TEST(setting_values), TEST(torn_label_is_read_within_its_field),
 	   TEST(rates_are_differences_over_time), TEST(show_gives_parts_and_names_what_is_missing),
 	   TEST(ledger_tells_held_from_known), TEST(why_counts_tokens_and_time_left),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/pinned.h"
 #include "cli/table.h"
 #include "controller/units.h"
 #include "weir/bucket.h"
@@ -70,12 +71,29 @@ static int usage(const struct weir_cli *cli)
 		cli->command->name, cli->command->name, cli->command->name);
 }
 
+static int list_pinned(const struct weir_cli *cli)
+{
+	enum weir_list list = strcmp(cli->command->name, "allow") ? WEIR_DENY : WEIR_ALLOW;
+	struct weir_pinned *pinned;
+	int code = weir_pinned_open(&pinned, cli);
+
+	if (code)
+		return code;
+	code = weir_pinned_read_lists(pinned, cli);
+	if (!code)
+		code = say_list(cli, weir_report_list(&pinned->lists.tables[list], list, 0,
+						      SIZE_MAX, pinned->view.now_ns));
+	weir_pinned_close(pinned);
+	return code;
+}
+
 static int run(struct weir_cli *cli)
 {
 	const char *action = cli->arguments[0];
 	json_t *arguments = json_pack("{s:s}", "action", action), *result;
 	bool add = !strcmp(action, "add"), list = !strcmp(action, "list");
 	int count = cli->argument_count, code;
+	struct weir_error err;
 
 	if ((list && count != 1) || (!list && !add && (strcmp(action, "del") || count != 2)) ||
 	    (add && count != 2 && (count != 4 || strcmp(cli->arguments[2], "for")))) {
@@ -86,9 +104,12 @@ static int run(struct weir_cli *cli)
 		json_object_set_new(arguments, "prefix", json_string(cli->arguments[1]));
 	if (count == 4)
 		json_object_set_new(arguments, "for", json_string(cli->arguments[3]));
-	code = weir_client_ask(cli, cli->command->name, arguments, &result);
+	code = weir_client_call(cli, cli->command->name, weir_cli_add_terms(cli, arguments),
+				&result, &err);
+	if (code == WEIR_CLIENT_DOWN)
+		return list ? list_pinned(cli) : weir_client_fail_down(cli);
 	if (code)
-		return code;
+		return weir_cli_fail(cli, code, &err);
 	return list ? say_list(cli, result) : say_change(cli, result);
 }
 
@@ -97,7 +118,7 @@ const struct weir_command weir_command_allow = {
 	.arguments = "add PREFIX [for TIME] | del PREFIX | list",
 	.summary = "who passes before any limit: live entries, kept over reloads and restarts",
 	.example = "  weir allow add 192.0.2.0/24\n  weir allow add 2001:db8::7 for 10m",
-	.options = WEIR_OPTION_SOCKET,
+	.options = WEIR_OPTION_FORCE | WEIR_OPTION_PINS | WEIR_OPTION_SOCKET,
 	.least = 1,
 	.most = 4,
 	.run = run,
@@ -108,7 +129,7 @@ const struct weir_command weir_command_deny = {
 	.arguments = "add PREFIX [for TIME] | del PREFIX | list",
 	.summary = "who is refused whatever the limits say (allow wins); add again extends",
 	.example = "  weir deny add 198.51.100.0/24 for 1h\n  weir deny list -j",
-	.options = WEIR_OPTION_SOCKET,
+	.options = WEIR_OPTION_FORCE | WEIR_OPTION_PINS | WEIR_OPTION_SOCKET,
 	.least = 1,
 	.most = 4,
 	.run = run,

@@ -25,6 +25,11 @@ static const struct {
 	  "--total             count since each key was first seen, not rates" },
 	{ WEIR_OPTION_COUNT, "count", "N", "-n, --count N       how many at most" },
 	{ WEIR_OPTION_SAVE, "save", NULL, "--save              keep it over a reload and restart" },
+	{ WEIR_OPTION_CONFIRM, "confirm", "TIME",
+	  "--confirm TIME      go back after so long (1s to 1h) unless `weir confirm` follows" },
+	{ WEIR_OPTION_FORCE, "force", NULL,
+	  "--force             even if it cuts off the ssh session that this is typed in" },
+	{ WEIR_OPTION_UNDO, "undo", NULL, "--undo              go back now" },
 	{ WEIR_OPTION_DETACH, "detach", NULL,
 	  "--detach            take the limits off the interfaces too" },
 	{ WEIR_OPTION_INTERFACE, "interface", "NAME",
@@ -142,6 +147,15 @@ static int take(struct weir_cli *cli, unsigned int bit, const char *value)
 		break;
 	case WEIR_OPTION_SAVE:
 		cli->save = true;
+		break;
+	case WEIR_OPTION_CONFIRM:
+		cli->confirm = value;
+		break;
+	case WEIR_OPTION_FORCE:
+		cli->force = true;
+		break;
+	case WEIR_OPTION_UNDO:
+		cli->undo = true;
 		break;
 	case WEIR_OPTION_DETACH:
 		cli->detach = true;

@@ -67,8 +67,19 @@ void weir_pinned_measure(struct weir_pinned *pinned)
 	pinned->view.now_ns = weir_monotonic_ns();
 }
 
+int weir_pinned_read_lists(struct weir_pinned *pinned, const struct weir_cli *cli)
+{
+	struct weir_error err;
+
+	if (weir_lists_look_all(&pinned->lists, &pinned->dataplane, &err))
+		return weir_cli_fail(cli, WEIR_EXIT_FAILED, &err);
+	pinned->view.lists = pinned->lists.tables;
+	return WEIR_EXIT_OK;
+}
+
 void weir_pinned_close(struct weir_pinned *pinned)
 {
+	weir_lists_close(&pinned->lists);
 	weir_dataplane_unmap(&pinned->dataplane);
 	free(pinned);
 }

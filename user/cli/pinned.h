@@ -9,6 +9,7 @@ struct weir_pinned {
 	struct weir_dataplane dataplane;
 	struct weir_interface_status interfaces[WEIR_INTERFACES_MAX];
 	struct weir_rates rates;
+	struct weir_lists lists;
 	struct weir_view view;
 };
 
@@ -17,4 +18,6 @@ struct weir_pinned {
 int weir_pinned_open(struct weir_pinned **pinned, const struct weir_cli *cli);
 /* Looks for 200 ms how fast the totals grow. */
 void weir_pinned_measure(struct weir_pinned *pinned);
+/* Reads the lists: a million entries take a second. Says what is wrong: a code. */
+int weir_pinned_read_lists(struct weir_pinned *pinned, const struct weir_cli *cli);
 void weir_pinned_close(struct weir_pinned *pinned);

@@ -6,7 +6,8 @@
 static int run(struct weir_cli *cli)
 {
 	json_t *result;
-	int code = weir_client_ask(cli, "reload", NULL, &result);
+	int code = weir_client_ask(cli, "reload", weir_cli_add_terms(cli, json_object()),
+				   &result);
 
 	if (code)
 		return code;
@@ -14,6 +15,7 @@ static int run(struct weir_cli *cli)
 		return weir_cli_print_json(cli, result);
 	printf("reloaded: limits %lld\n",
 	       (long long)json_integer_value(json_object_get(result, "limits")));
+	weir_cli_say_confirm(cli);
 	json_decref(result);
 	return WEIR_EXIT_OK;
 }
@@ -22,7 +24,7 @@ const struct weir_command weir_command_reload = {
 	.name = "reload",
 	.arguments = "",
 	.summary = "apply the configuration: all of it, or nothing changes",
-	.example = "  weir reload\n  weir check && weir reload",
-	.options = WEIR_OPTION_SOCKET,
+	.example = "  weir reload --confirm 30s && weir confirm\n  weir check && weir reload",
+	.options = WEIR_OPTION_CONFIRM | WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
 	.run = run,
 };

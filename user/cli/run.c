@@ -18,6 +18,7 @@ static int run(struct weir_cli *cli)
 		.pins = cli->pins,
 		.socket = cli->socket,
 		.overrides = cli->overrides,
+		.session = weir_cli_session(cli),
 		.log = print_line,
 		.log_context = &log,
 	};
@@ -36,6 +37,7 @@ const struct weir_command weir_command_run = {
 		   "the limits",
 	.example = "  weir run -c /etc/weir/weir.yaml",
 	.options =
-		WEIR_OPTION_CONFIG | WEIR_OPTION_OVERRIDES | WEIR_OPTION_PINS | WEIR_OPTION_SOCKET,
+		WEIR_OPTION_CONFIG | WEIR_OPTION_OVERRIDES | WEIR_OPTION_FORCE | WEIR_OPTION_PINS |
+		WEIR_OPTION_SOCKET,
 	.run = run,
 };

@@ -34,7 +34,9 @@ static int say(const struct weir_cli *cli, json_t *result)
 	if (cli->json)
 		return weir_cli_print_json(cli, result);
 	printf("%s: %s%s\n", json_string_value(json_object_get(limit, "name")),
-	       json_string_value(json_object_get(limit, "setting")), cli->save ? " (saved)" : "");
+	       json_string_value(json_object_get(limit, "setting")),
+	       cli->save && !cli->confirm ? " (saved)" : "");
+	weir_cli_say_confirm(cli);
 	json_decref(result);
 	return WEIR_EXIT_OK;
 }
@@ -50,10 +52,9 @@ static int run(struct weir_cli *cli)
 		json_decref(changes);
 		return code;
 	}
-	code = weir_client_ask(cli, "set",
-			       json_pack("{s:s, s:o, s:b}", "limit", cli->arguments[0], "changes",
-					 changes, "save", cli->save),
-			       &result);
+	changes = json_pack("{s:s, s:o, s:b}", "limit", cli->arguments[0], "changes", changes,
+			    "save", cli->save);
+	code = weir_client_ask(cli, "set", weir_cli_add_terms(cli, changes), &result);
 	return code ? code : say(cli, result);
 }
 
@@ -62,8 +63,9 @@ const struct weir_command weir_command_set = {
 	.arguments = "NAME FIELD=VALUE...",
 	.summary = "change a limit now; it has acted when the command returns",
 	.example = "  weir set per-ip rate=500pps burst=1000\n"
-		   "  weir set per-ip rate=unlimited --save",
-	.options = WEIR_OPTION_SAVE | WEIR_OPTION_SOCKET,
+		   "  weir set per-ip rate=unlimited --save\n"
+		   "  weir set per-ip rate=50pps --confirm 30s && weir confirm",
+	.options = WEIR_OPTION_SAVE | WEIR_OPTION_CONFIRM | WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
 	.least = 2,
 	.most = 33,
 	.run = run,

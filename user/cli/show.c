@@ -37,6 +37,18 @@ static void heading(struct weir_table *table, const char *const *names)
 		weir_table_add(table, "%s", *names);
 }
 
+/* "gate limit 50: inside 12, pending 1" */
+static void add_setting(struct weir_table *table, json_t *limit)
+{
+	if (!json_is_integer(json_object_get(limit, "inside")))
+		weir_table_add(table, "%s", text(limit, "setting"));
+	else
+		weir_table_add(table, "%s: inside %lld, pending %lld%s", text(limit, "setting"),
+			       number(limit, "inside"), number(limit, "pending"),
+			       json_is_true(json_object_get(limit, "estimated")) ? " (estimated)"
+										 : "");
+}
+
 static void say_limits(json_t *limits)
 {
 	static const char *const names[] = { "LIMIT",	 "MODE",    "KEY",	 "SETTING",
@@ -54,7 +66,7 @@ static void say_limits(json_t *limits)
 		weir_table_add(&table, "%s", text(limit, "name"));
 		weir_table_add(&table, "%s", text(limit, "mode"));
 		weir_table_add(&table, "%s", text(limit, "key"));
-		weir_table_add(&table, "%s", text(limit, "setting"));
+		add_setting(&table, limit);
 		weir_table_add(&table, "%lld", number(limit, "admitted"));
 		weir_table_add(&table, "%lld", number(limit, monitor ? "would_refuse" : "refused"));
 		weir_table_add(&table, "%lld", number(limit, "untracked"));
@@ -98,6 +110,9 @@ static void say_interfaces(json_t *interfaces)
 
 static void say_ledger(json_t *ledger)
 {
+	json_t *own;
+	size_t i;
+
 	printf("ledger: places %lld  memory %.1f MB  held %.2f%%%s  known %.2f%%  untracked %lld  "
 	       "contended %lld  events_lost %lld\n",
 	       number(ledger, "places"), (double)number(ledger, "memory_bytes") / 1e6,
@@ -106,6 +121,11 @@ static void say_ledger(json_t *ledger)
 	       json_number_value(json_object_get(ledger, "known_percent")),
 	       number(ledger, "untracked"), number(ledger, "contended"),
 	       number(ledger, "events_lost"));
+	json_array_foreach(json_object_get(ledger, "own"), i, own)
+		printf("ledger of %s: places %lld  held %.2f%%  known %.2f%%\n",
+		       text(own, "limit"), number(own, "places"),
+		       json_number_value(json_object_get(own, "held_percent")),
+		       json_number_value(json_object_get(own, "known_percent")));
 }
 
 static void say_lists(json_t *lists)
@@ -146,6 +166,22 @@ static void say_bans(json_t *bans)
 	weir_table_print(&table);
 }
 
+static void say_waiting(json_t *confirm)
+{
+	char time[WEIR_UNIT_TEXT];
+	uint64_t left = (uint64_t)number(confirm, "left_ns");
+
+	if (!strcmp(text(confirm, "state"), "waiting"))
+		printf("WAITS: %s goes back in %s unless weir confirm follows%s\n\n",
+		       text(confirm, "what"),
+		       weir_time_print((left / WEIR_NS_PER_SEC + 1) * WEIR_NS_PER_SEC, time),
+		       json_is_true(json_object_get(confirm, "save")) ? " (and is not saved yet)"
+								      : "");
+	else
+		printf("UNDONE: %s was gone back from: the file is not what is in force\n\n",
+		       text(confirm, "what"));
+}
+
 static int say(const struct weir_cli *cli, json_t *report)
 {
 	static const struct {
@@ -163,6 +199,8 @@ static int say(const struct weir_cli *cli, json_t *report)
 
 	if (cli->json)
 		return weir_cli_print_json(cli, report);
+	if (json_is_object(json_object_get(report, "confirm")))
+		say_waiting(json_object_get(report, "confirm"));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		json_t *part = json_object_get(report, parts[i].name);
 
@@ -187,6 +225,12 @@ static int run_pinned(const struct weir_cli *cli, const char *what)
 	if (code)
 		return code;
 	weir_pinned_measure(pinned);
+	if (!strcmp(what, "all") || !strcmp(what, "lists"))
+		code = weir_pinned_read_lists(pinned, cli);
+	if (code) {
+		weir_pinned_close(pinned);
+		return code;
+	}
 	report = weir_report_show(&pinned->view, what, &rc, &err);
 	code = rc ? weir_cli_fail(cli, weir_control_code(rc), &err) : say(cli, report);
 	weir_pinned_close(pinned);

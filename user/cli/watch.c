@@ -25,14 +25,25 @@ static void say_end(const char *address, long long port)
 		printf(strchr(address, ':') ? "[%s]:%lld" : "%s:%lld", address, port);
 }
 
+/* The limit, the loop of a service, or the deny list. */
+static void say_by(json_t *event)
+{
+	if (!json_is_null(json_object_get(event, "limit")))
+		fputs(text(event, "limit"), stdout);
+	else if (json_is_string(json_object_get(event, "service")))
+		printf("service %s: %s", text(event, "service"), text(event, "loop"));
+	else
+		fputs("deny list", stdout);
+}
+
 static void say_text(json_t *event)
 {
 	bool would = json_is_true(json_object_get(event, "would"));
 	char clock[32];
 
-	printf("%s %s %s ", weir_cli_clock((uint64_t)number(event, "time_ns"), clock),
-	       json_is_null(json_object_get(event, "limit")) ? "deny list" : text(event, "limit"),
-	       would ? "would refuse" : "refused");
+	printf("%s ", weir_cli_clock((uint64_t)number(event, "time_ns"), clock));
+	say_by(event);
+	fputs(would ? " would refuse " : " refused ", stdout);
 	say_end(text(event, "source"), number(event, "source_port"));
 	fputs(" -> ", stdout);
 	say_end(text(event, "destination"), number(event, "destination_port"));

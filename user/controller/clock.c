@@ -28,6 +28,11 @@ uint64_t weir_realtime_ns(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+uint64_t weir_boottime_ns(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
+}
+
 uint64_t weir_clock_wall_ns(void)
 {
 	uint64_t best = UINT64_MAX, ahead = 0;

@@ -11,6 +11,7 @@
 
 uint64_t weir_monotonic_ns(void); /* the clock of bpf_ktime_get_ns */
 uint64_t weir_realtime_ns(void);
+uint64_t weir_boottime_ns(void); /* as the first, but goes on while the machine sleeps */
 
 /* How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, to some microseconds. */
 uint64_t weir_clock_wall_ns(void);

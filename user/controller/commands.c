@@ -10,7 +10,6 @@
 #include "controller/units.h"
 
 #define PART_ENTRIES 1000 /* of a top, in one part of the answer */
-#define CHANGES_MAX 32
 
 static void fail(struct weir_control_client *client, int error, const struct weir_error *err)
 {
@@ -33,23 +32,15 @@ void weir_loop_view(struct weir_view *view, const struct weir_loop *loop,
 		.interface_count = count,
 		.services = loop->services,
 		.engine = loop->engine,
+		.lists = weir_engine_list(loop->engine, WEIR_ALLOW),
 		.live = true,
 		.now_ns = weir_monotonic_ns(),
 	};
 }
 
-static void answer(struct weir_control_client *client, json_t *report, int rc,
-		   const struct weir_error *err)
+void weir_commands_show(struct weir_loop *loop, struct weir_control_client *client,
+			const char *what)
 {
-	if (rc)
-		fail(client, rc, err);
-	else
-		weir_control_reply(client, report);
-}
-
-static void show(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
-{
-	const char *what = json_string_value(json_object_get(arguments, "what"));
 	struct weir_interface_status interfaces[WEIR_INTERFACES_MAX];
 	struct weir_error err;
 	struct weir_view view;
@@ -58,70 +49,15 @@ static void show(struct weir_loop *loop, struct weir_control_client *client, jso
 
 	weir_loop_view(&view, loop, interfaces);
 	report = weir_report_show(&view, what, &rc, &err);
-	answer(client, report, rc, &err);
-}
-
-/* ---- set, reload ---- */
-
-/* The changes of an object of texts; 0 where it isn't one, or has too many. */
-static size_t read_changes(json_t *changes, struct weir_policy_change *list)
-{
-	const char *field;
-	size_t count = 0;
-	json_t *value;
-
-	if (json_object_size(changes) > CHANGES_MAX)
-		return 0;
-	json_object_foreach(changes, field, value)
-	{
-		if (!json_is_string(value))
-			return 0;
-		list[count++] = (struct weir_policy_change){ field, json_string_value(value) };
-	}
-	return count;
-}
-
-static void set(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
-{
-	const char *name = json_string_value(json_object_get(arguments, "limit"));
-	bool save = json_is_true(json_object_get(arguments, "save"));
-	struct weir_interface_status interfaces[WEIR_INTERFACES_MAX];
-	struct weir_policy_change list[CHANGES_MAX];
-	size_t count = read_changes(json_object_get(arguments, "changes"), list);
-	struct weir_error err = { 0 };
-	struct weir_view view;
-	json_t *report;
-	int rc;
-
-	if (!name || !count) {
-		weir_control_fail(client, 1,
-				  "set takes a text 'limit' and an object 'changes' of 1 to 32 "
-				  "texts");
-		return;
-	}
-	rc = weir_engine_set(loop->engine, name, list, count, save, &err);
-	if (rc) {
-		fail(client, rc, &err);
-		return;
-	}
-	weir_loop_view(&view, loop, interfaces);
-	report = weir_report_show(&view, name, &rc, &err);
-	answer(client, report, rc, &err);
-}
-
-static void reload(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
-{
-	struct weir_error err = { 0 };
-	int rc = weir_loop_reload(loop, &err);
-
-	(void)arguments;
 	if (rc)
 		fail(client, rc, &err);
 	else
-		weir_control_reply(
-			client,
-			json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA, "limits",
-				  (json_int_t)weir_engine_policy(loop->engine)->limit_count));
+		weir_control_reply(client, report);
+}
+
+static void show(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	weir_commands_show(loop, client, json_string_value(json_object_get(arguments, "what")));
 }
 
 /* ---- top ---- */
@@ -289,12 +225,19 @@ static void list_change(struct weir_loop *loop, struct weir_control_client *clie
 {
 	const char *prefix = json_string_value(json_object_get(arguments, "prefix"));
 	uint64_t for_ns, expires_ns = 0;
+	struct weir_session session;
+	struct weir_terms terms;
 	struct weir_error err;
-	int rc = add ? read_for(arguments, &for_ns, &err) : 0;
+	int rc = weir_commands_terms(arguments, &terms, &session, &err);
+
+	if (!rc && add)
+		rc = read_for(arguments, &for_ns, &err);
 
 	if (!rc && !prefix)
 		rc = weir_error_set(&err, -EINVAL, "%s takes a text 'prefix'",
 				    weir_list_name(list));
+	if (!rc)
+		rc = weir_engine_list_check(loop->engine, list, add, prefix, terms.session, &err);
 	if (!rc && add)
 		rc = weir_engine_list_add(loop->engine, list, prefix, for_ns, &expires_ns, &err);
 	else if (!rc)
@@ -343,6 +286,26 @@ static void deny(struct weir_loop *loop, struct weir_control_client *client, jso
 	list(loop, client, WEIR_DENY, arguments);
 }
 
+static void ban(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
+{
+	const char *action = json_string_value(json_object_get(arguments, "action"));
+	const char *key = json_string_value(json_object_get(arguments, "key"));
+	struct weir_error err;
+	size_t lifted;
+	int rc;
+
+	if (!key || !action || strcmp(action, "del")) {
+		weir_control_fail(client, 1, "ban takes an 'action', del, and a text 'key'");
+		return;
+	}
+	rc = weir_engine_unban(loop->engine, key, &lifted, &err);
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_control_reply(client, json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA,
+						     "lifted", (json_int_t)lifted));
+}
+
 /* ---- the rest ---- */
 
 static void watch(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
@@ -386,8 +349,9 @@ static const struct command {
 	void (*run)(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments);
 } commands[] = {
 	{ "show", show },
-	{ "set", set },
-	{ "reload", reload },
+	{ "set", weir_commands_set },
+	{ "reload", weir_commands_reload },
+	{ "confirm", weir_commands_confirm },
 	{ "top", top },
 	{ "suggest", suggest },
 	{ "why", why },
@@ -399,6 +363,7 @@ static const struct command {
 	{ "report", weir_commands_report },
 	{ "allow", allow },
 	{ "deny", deny },
+	{ "ban", ban },
 };
 
 void weir_commands_handle(void *context, struct weir_control_client *client, const char *command,
@@ -413,8 +378,8 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 		}
 	}
 	weir_error_set(&err, -EINVAL,
-		       "unknown command '%.64s': there are show, set, reload, top, suggest, why, "
-		       "watch, events, stop, allow, deny, freeze, thaw, report",
+		       "unknown command '%.64s': there are show, set, reload, confirm, top, "
+		       "suggest, why, watch, events, stop, allow, deny, ban, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
 }

@@ -33,6 +33,11 @@ static void hold(struct weir_loop *loop, struct weir_control_client *client, jso
 		return;
 	}
 	rc = weir_services_freeze(loop->services, name, json_string_value(which), frozen, &err);
+	if (!rc) {
+		rc = weir_loop_keep_frozen(loop, &err);
+		if (rc)
+			weir_error_prefix(&err, "it has acted, but is not kept over a restart: ");
+	}
 	answer(loop, client, name, rc, &err);
 }
 

@@ -14,6 +14,7 @@
 #include "controller/error.h"
 #include "controller/policy.h"
 #include "weir/abi.h"
+#include "weir/packet.h"
 
 /* Prefixes of all matches together, so that two generations of them fit the map. */
 #define WEIR_PREFIXES_MAX 65536U
@@ -87,6 +88,15 @@ int weir_compile_bucket(const struct weir_rate *rate, uint64_t burst, struct wei
 /* compile_match.c: head, rows, ports and prefixes; part of weir_compile. */
 int weir_compile_match(const struct weir_policy *policy, const uint32_t *slots,
 		       struct weir_compiled *compiled, struct weir_error *err);
+
+/*
+ * compile_lookup.c: the limits that apply to a packet at a hook of the interface with that slot,
+ * by the tables, as the kernel side reads them. `ignored`: dimensions that aren't looked at
+ * (enum weir_dimension), for what isn't known of the packet.
+ */
+struct weir_bitmap weir_compiled_match(const struct weir_compiled *compiled,
+				       const struct weir_packet *packet, enum weir_hook hook,
+				       uint32_t interface, uint32_t ignored);
 
 static inline void weir_bitmap_set(struct weir_bitmap *bitmap, size_t bit)
 {

@@ -27,7 +27,7 @@ static const char *const PIN_PAYLOAD[] = { "weir_watch_in", "weir_watch_out" };
 struct weir_connections {
 	struct connections_bpf *programs;
 	struct bpf_link *events;
-	struct bpf_link *walk;
+	struct bpf_link *walk, *walk_elsewhere;
 	struct bpf_link *payload[2]; /* in, out */
 	struct weir_generation *generation;
 	uint64_t *listening; /* bitmap of ports */
@@ -97,13 +97,22 @@ static int pin(struct bpf_link *link, const struct weir_load *load, const char *
 static int attach(struct weir_connections *connections, const struct weir_load *load,
 		  struct weir_error *err)
 {
+	union bpf_iter_link_info sockets = {
+		.map.map_fd = (uint32_t)bpf_map__fd(connections->programs->maps.weir_sockets),
+	};
+	LIBBPF_OPTS(bpf_iter_attach_opts, elsewhere, .link_info = &sockets,
+		    .link_info_len = sizeof(sockets));
+
 	connections->events = bpf_program__attach(connections->programs->progs.weir_sock_state);
 	if (!connections->events)
 		return weir_error_set(err, -errno, "can't watch the states of sockets: %s",
 				      strerror(errno));
 	connections->walk = bpf_program__attach_iter(connections->programs->progs.weir_walk_tcp,
 						     NULL);
-	if (!connections->walk)
+	if (connections->walk)
+		connections->walk_elsewhere = bpf_program__attach_iter(
+			connections->programs->progs.weir_walk_elsewhere, &elsewhere);
+	if (!connections->walk_elsewhere)
 		return weir_error_set(err, -errno, "can't walk over sockets: %s", strerror(errno));
 	return pin(connections->events, load, PIN, err);
 }
@@ -164,8 +173,7 @@ static int note_namespace(struct weir_connections *connections, struct weir_erro
 	if (stat("/proc/self/ns/net", &st))
 		return weir_error_set(err, -errno, "can't look at /proc/self/ns/net: %s",
 				      strerror(errno));
-	memset(where->netns, 0, sizeof(where->netns));
-	where->netns[0] = (uint32_t)st.st_ino;
+	where->netns = (uint32_t)st.st_ino;
 	return 0;
 }
 
@@ -198,6 +206,7 @@ void weir_connections_close(struct weir_connections *connections)
 		return;
 	bpf_link__destroy(connections->payload[0]);
 	bpf_link__destroy(connections->payload[1]);
+	bpf_link__destroy(connections->walk_elsewhere);
 	bpf_link__destroy(connections->walk);
 	bpf_link__destroy(connections->events);
 	if (connections->listening)
@@ -255,9 +264,9 @@ static void begin(struct weir_connections *connections)
 	set_walk(connections, where->walks);
 }
 
-static int walk(const struct weir_connections *connections)
+static int walk(const struct bpf_link *link)
 {
-	int fd = bpf_iter_create(bpf_link__fd(connections->walk));
+	int fd = bpf_iter_create(bpf_link__fd(link));
 	char nothing[64];
 	ssize_t got;
 
@@ -304,7 +313,9 @@ int weir_connections_recount(struct weir_connections *connections,
 	int code;
 
 	begin(connections);
-	code = walk(connections);
+	code = walk(connections->walk);
+	if (!code)
+		code = walk(connections->walk_elsewhere);
 	after = weir_connections_counts(connections);
 	if (!code && after.overflowed != before.overflowed)
 		code = -ENOSPC;

@@ -5,8 +5,9 @@
  * must be seen leaving. Their link is pinned beside the maps, so counting goes on while the
  * controller is down, and a start replaces them without a gap.
  *
- * Connections count whose sockets are in the network namespace of the caller of
- * weir_connections_open, which is that of the interfaces.
+ * Connections count whose accepting sockets are in the network namespace of the caller of
+ * weir_connections_open, which is that of the interfaces; and those of other namespaces of the
+ * host whose SYN passed a gate here on its way to them. The end that connects never counts.
  */
 #pragma once
 

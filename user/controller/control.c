@@ -359,6 +359,8 @@ int weir_control_code(int error)
 	case -EFBIG:
 	case -EOPNOTSUPP:
 	case -ENAMETOOLONG:
+	case -EALREADY:
+	case -ECONNABORTED:
 		return 1;
 	default:
 		return 2;

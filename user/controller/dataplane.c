@@ -137,6 +137,7 @@ static const struct mapping {
 	MAPPING("weir_rows", rows, true),
 	MAPPING("weir_ports", ports, true),
 	MAPPING("weir_labels", labels, true),
+	MAPPING("weir_services", services, false),
 	MAPPING("weir_ledger", ledger, false),
 	MAPPING("weir_keys", keys, false),
 	MAPPING("weir_front", front, false),

@@ -14,7 +14,7 @@
 #include "weir/abi.h"
 #include "weir/front.h"
 
-#define WEIR_DATAPLANE_MAPPINGS 8
+#define WEIR_DATAPLANE_MAPPINGS 9
 
 /* Maps of maps, by slot: what a limit with a ledger of its own has. */
 enum weir_own_map {
@@ -41,6 +41,7 @@ struct weir_dataplane {
 	struct weir_bitmap *rows;  /* [2][WEIR_ROWS] */
 	uint64_t *ports;	   /* [2][destination, source][WEIR_PORT_WORDS] */
 	struct weir_label *labels; /* [WEIR_LIMITS_MAX], by slot */
+	const struct weir_service_policy *services; /* [WEIR_SERVICES_MAX] */
 	int prefixes_fd;	   /* weir_prefix_key -> uint32_t class */
 	int list_fds[WEIR_TRIES_OF_LISTS];
 	int live_fd; /* weir_live: for user space alone */

@@ -56,9 +56,8 @@ uint64_t weir_engine_features(void)
 
 /* ---- policy ---- */
 
-/* The file with the saved changes over it. */
-static int read_policy(const struct weir_engine *engine, struct weir_policy **policy,
-		       struct weir_error *err)
+int weir_engine_read_policy(const struct weir_engine *engine, struct weir_policy **policy,
+			    struct weir_error *err)
 {
 	int code = weir_policy_load_file(engine->config, policy, err);
 
@@ -72,179 +71,6 @@ static int read_policy(const struct weir_engine *engine, struct weir_policy **po
 		return 0;
 	weir_policy_free(*policy);
 	*policy = NULL;
-	return code;
-}
-
-static int compile(struct weir_engine *engine, const struct weir_policy *policy,
-		   const struct weir_held *plan, struct weir_compiled **compiled,
-		   struct weir_error *err)
-{
-	struct weir_compiled_before before = weir_generation_now(&engine->generation);
-	uint32_t slots[WEIR_INTERFACES_MAX];
-
-	for (size_t i = 0; i < plan->count; i++)
-		slots[i] = plan->status[i].slot;
-	engine->wall_ns = engine->wall_clock();
-	return weir_compile(policy, &before, slots, engine->dataplane.shape.cpus, engine->wall_ns,
-			    compiled, err);
-}
-
-static uint32_t hooks_of(const struct weir_compiled *compiled)
-{
-	uint32_t hooks = 0;
-
-	for (int hook = 0; hook < WEIR_HOOKS; hook++)
-		hooks |= (uint32_t) !!weir_bitmap_any(&compiled->head.hooks[hook]) << hook;
-	return hooks;
-}
-
-static void say_limits(const struct weir_engine *engine, const struct weir_compiled *compiled)
-{
-	struct weir_compiled_before now = weir_generation_now(&engine->generation);
-	bool kept[WEIR_LIMITS_MAX] = { 0 };
-
-	for (uint32_t i = 0; i < compiled->head.limits; i++) {
-		const struct weir_label *label = &compiled->labels[i];
-		const struct weir_label *old = &now.labels[compiled->limits[i].slot];
-
-		kept[compiled->limits[i].slot] = true;
-		if (strcmp(old->name, label->name))
-			weir_engine_say(engine, "limit %s: new: %s", label->name, label->setting);
-		else if (strcmp(old->setting, label->setting))
-			weir_engine_say(engine, "limit %s: %s -> %s (%s)", label->name,
-					old->setting, label->setting, engine->config);
-	}
-	for (size_t i = 0; i < now.count; i++) {
-		if (!kept[now.limits[i].slot])
-			weir_engine_say(engine, "limit %s: removed",
-					now.labels[now.limits[i].slot].name);
-	}
-}
-
-/* The connections in the gates, counted anew. */
-static void recount(struct weir_engine *engine)
-{
-	struct weir_recounted recounted;
-	struct weir_error err;
-
-	engine->since_recount = 0;
-	if (!engine->connections)
-		return;
-	if (weir_connections_recount(engine->connections, &recounted, &err))
-		weir_engine_say(engine, "%s", err.text);
-	if (recounted.adopted || recounted.healed)
-		weir_engine_say(engine,
-				"gates: %llu entries of connections open before, %llu places put "
-				"right",
-				(unsigned long long)recounted.adopted,
-				(unsigned long long)recounted.healed);
-}
-
-/* The programs that watch sockets, as soon as the policy needs them, and its services. */
-static int watch(struct weir_engine *engine, const struct weir_policy *policy,
-		 const struct weir_compiled *compiled, struct weir_error *err)
-{
-	int code = 0;
-
-	if (!engine->connections && (compiled->head.gates || compiled->head.services))
-		code = weir_connections_open(&engine->connections, &engine->load,
-					     &engine->generation, err);
-	if (!code && compiled->head.services)
-		code = weir_connections_watch_payload(engine->connections, &engine->load, err);
-	return code ? code : weir_exchanges_apply(&engine->exchanges, policy, err);
-}
-
-/* Whether a limit in force counts in the shared ledger and won't, or not under the same keys. */
-static bool leaves_places(const struct weir_compiled_before *now,
-			  const struct weir_compiled *compiled)
-{
-	for (size_t i = 0; i < now->count; i++) {
-		bool kept = now->limits[i].own_sets;
-
-		for (uint32_t j = 0; j < compiled->head.limits && !kept; j++)
-			kept = compiled->limits[j].slot == now->limits[i].slot &&
-			       compiled->limits[j].salt == now->limits[i].salt;
-		if (!kept)
-			return true;
-	}
-	return false;
-}
-
-/* What limits that are no more have left behind. */
-static void sweep(struct weir_engine *engine)
-{
-	int fd = bpf_map__fd(engine->load.skeleton->maps.weir_ledger);
-	uint64_t now_ns = weir_monotonic_ns();
-
-	if (weir_sweep_ledger(&engine->dataplane, fd, now_ns) < 0 ||
-	    weir_sweep_bans(&engine->dataplane, now_ns) < 0)
-		weir_engine_say(engine, "can't free what removed limits held: it stays until it "
-					"is neutral by itself");
-}
-
-/* Lists and limits: all, or on an error nothing. */
-static int put_into_force(struct weir_engine *engine, const struct weir_policy *policy,
-			  const struct weir_compiled *compiled, struct weir_error *err)
-{
-	struct weir_compiled_before now = weir_generation_now(&engine->generation);
-	bool stale = !engine->policy || leaves_places(&now, compiled);
-	struct weir_lists_plan plan = { 0 }, before = { 0 };
-	int code = weir_lists_plan(&engine->lists, policy, &plan, err);
-
-	if (!code)
-		code = weir_own_provide(&engine->own, compiled, &now, err);
-	if (!code)
-		code = weir_lists_apply(&engine->lists, &plan, &before, err);
-	if (!code) {
-		say_limits(engine, compiled);
-		code = weir_generation_apply(&engine->generation, compiled, err);
-		if (code)
-			weir_lists_undo(&engine->lists, &before);
-	}
-	now = weir_generation_now(&engine->generation);
-	weir_own_release(&engine->own, &now);
-	if (!code && stale)
-		sweep(engine);
-	weir_lists_plan_free(&plan);
-	weir_lists_plan_free(&before);
-	return code;
-}
-
-/* The new policy into force, and the interfaces it names: all of it or, on an error, nothing. */
-static int enforce(struct weir_engine *engine, struct weir_policy *policy, bool need_interface,
-		   struct weir_error *err)
-{
-	struct weir_compiled *compiled = NULL;
-	struct weir_held plan;
-	int code = weir_held_plan(engine, policy, &plan, err);
-
-	if (!code)
-		code = compile(engine, policy, &plan, &compiled, err);
-	if (!code)
-		code = weir_load_publish(&engine->load, err);
-	if (!code)
-		code = watch(engine, policy, compiled, err);
-	if (code)
-		goto out;
-	code = weir_held_take(engine, &plan, hooks_of(compiled), err);
-	if (code && need_interface)
-		goto out;
-	code = put_into_force(engine, policy, compiled, err);
-	if (code && engine->policy)
-		weir_held_sweep(engine, false);
-	if (code)
-		goto out;
-	engine->held = plan;
-	engine->hooks = hooks_of(compiled);
-	weir_policy_free(engine->policy);
-	engine->policy = policy;
-	weir_held_sweep(engine, false);
-	recount(engine);
-	if (!plan.count)
-		weir_engine_say(engine, "%s names no interface: nothing is limited",
-				engine->config);
-out:
-	weir_compiled_free(compiled);
 	return code;
 }
 
@@ -324,6 +150,8 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	free(engine->config);
 	free(engine->pins);
 	free(engine->overrides);
+	free(engine->confirm_file);
+	weir_confirm_free(engine->confirm);
 	free(engine);
 }
 
@@ -337,13 +165,18 @@ static struct weir_engine *new_engine(const struct weir_engine_options *options)
 	engine->generation.outer_fd = engine->generation.inner_fd = -1;
 	weir_dataplane_init(&engine->dataplane);
 	engine->wall_clock = options->wall_ns ? options->wall_ns : weir_clock_wall_ns;
+	engine->boot_clock = options->boot_ns ? options->boot_ns : weir_boottime_ns;
+	weir_confirm_boot_id(engine->boot_id);
 	engine->log = options->log;
 	engine->log_context = options->log_context;
 	engine->config = strdup(options->config ? options->config : WEIR_CONFIG_DEFAULT);
 	engine->pins = strdup(options->pins ? options->pins : WEIR_PINS_DEFAULT);
 	engine->overrides =
 		strdup(options->overrides ? options->overrides : WEIR_OVERRIDES_DEFAULT);
-	if (engine->config && engine->pins && engine->overrides)
+	if (engine->overrides &&
+	    asprintf(&engine->confirm_file, "%s.confirm", engine->overrides) < 0)
+		engine->confirm_file = NULL;
+	if (engine->config && engine->pins && engine->confirm_file)
 		return engine;
 	close_engine(engine, false);
 	return NULL;
@@ -353,12 +186,13 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 		      struct weir_error *err)
 {
 	struct weir_engine *engine = new_engine(options);
+	const struct weir_terms terms = { .session = options->session };
 	struct weir_policy *policy = NULL;
 	int code;
 
 	if (!engine)
 		return weir_error_set(err, -ENOMEM, "no memory for the engine");
-	code = read_policy(engine, &policy, err);
+	code = weir_engine_first_policy(engine, &policy, err);
 	if (!code)
 		code = open_maps(engine, (uint32_t)policy->ledger.keys, err);
 	if (!code)
@@ -366,8 +200,9 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 	if (!code)
 		code = open_clock(engine, err);
 	if (!code)
-		code = enforce(engine, policy, true, err);
+		code = weir_engine_enforce(engine, policy, &terms, true, err);
 	if (!code) {
+		weir_engine_first_done(engine);
 		*out = engine;
 		return 0;
 	}
@@ -380,19 +215,24 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 
 /* ---- life ---- */
 
-int weir_engine_reload(struct weir_engine *engine, struct weir_error *err)
+int weir_engine_reload(struct weir_engine *engine, const struct weir_terms *terms,
+		       struct weir_error *err)
 {
 	struct weir_policy *policy = NULL;
-	int code = read_policy(engine, &policy, err);
+	int code = weir_engine_may_change(engine, terms, true, err);
 
+	if (!code)
+		code = weir_engine_read_policy(engine, &policy, err);
 	if (code)
 		return code;
 	if (policy->ledger.keys != engine->policy->ledger.keys)
 		weir_engine_say(engine, "ledger.keys changed: it takes effect after `weir stop "
 					"--detach` and a start");
-	code = enforce(engine, policy, false, err);
+	code = weir_engine_enforce(engine, policy, terms, false, err);
 	if (code)
 		weir_policy_free(policy);
+	else if (weir_engine_waiting(engine).state == WEIR_UNDONE)
+		weir_engine_forget(engine, err);
 	return code;
 }
 
@@ -433,7 +273,7 @@ void weir_engine_tick(struct weir_engine *engine)
 		news = true;
 	weir_held_look(engine, news || ++engine->ticks % RETRY_TICKS == 0);
 	if (++engine->since_recount >= RECOUNT_TICKS)
-		recount(engine);
+		weir_engine_recount(engine);
 	follow_clock(engine);
 	weir_lists_expire(&engine->lists, weir_monotonic_ns());
 	if (engine->ticks % BANS_TICKS == 0)

@@ -19,6 +19,7 @@
 #include "controller/error.h"
 #include "controller/lists.h"
 #include "controller/policy.h"
+#include "controller/session.h"
 
 #define WEIR_PINS_DEFAULT "/sys/fs/bpf/weir"
 #define WEIR_CONFIG_DEFAULT "/etc/weir/weir.yaml"
@@ -57,7 +58,17 @@ struct weir_engine_options {
 	const char *overrides; /* what `weir set --save` keeps; NULL: WEIR_OVERRIDES_DEFAULT */
 	weir_engine_log log;
 	void *log_context;
-	uint64_t (*wall_ns)(void); /* for tests; NULL: weir_clock_wall_ns (controller/clock.h) */
+	const struct weir_session *session; /* not to be cut off by the start; NULL: none */
+	/* For tests; NULL: weir_clock_wall_ns, weir_boottime_ns (controller/clock.h). */
+	uint64_t (*wall_ns)(void);
+	uint64_t (*boot_ns)(void);
+};
+
+/* What a change goes with. NULL or all zero: nothing. */
+struct weir_terms {
+	uint64_t confirm_ns; /* it goes back after that unless it is confirmed; 0: it stays */
+	bool save;	     /* of a set: kept over a reload and a restart (once confirmed) */
+	const struct weir_session *session; /* what would cut it off is refused; NULL: none */
 };
 
 /*
@@ -69,13 +80,41 @@ struct weir_engine_options {
 int weir_engine_start(struct weir_engine **engine, const struct weir_engine_options *options,
 		      struct weir_error *err);
 
-/* The file again: atomic for each packet, state of unchanged limits kept. */
-int weir_engine_reload(struct weir_engine *engine, struct weir_error *err);
+/*
+ * The file again: atomic for each packet, state of unchanged limits kept. -EALREADY while a
+ * change waits to be confirmed, -ECONNABORTED if it would cut the session off.
+ */
+int weir_engine_reload(struct weir_engine *engine, const struct weir_terms *terms,
+		       struct weir_error *err);
 
-/* `weir set`: acts before it returns. `save` keeps it over a reload and a restart. */
+/* `weir set`: acts before it returns. Errors as above. */
 int weir_engine_set(struct weir_engine *engine, const char *limit,
-		    const struct weir_policy_change *changes, size_t count, bool save,
-		    struct weir_error *err);
+		    const struct weir_policy_change *changes, size_t count,
+		    const struct weir_terms *terms, struct weir_error *err);
+
+/*
+ * A change with confirm_ns waits. Meanwhile neither the file nor a set changes anything more;
+ * live entries of the lists and the governors do, and are not gone back from. What waits is on
+ * file beside the overrides, so a start goes on with it (controller/confirm.h).
+ */
+enum weir_waiting_state {
+	WEIR_WAITING_NOTHING,
+	WEIR_WAITING, /* left_ns of the time is left: 0 says that it is to be undone now */
+	WEIR_UNDONE,  /* a reload that was gone back from: the file is not what is in force */
+};
+
+struct weir_waiting {
+	enum weir_waiting_state state;
+	const char *what; /* "weir reload"; until the next change */
+	bool save;
+	uint64_t left_ns;
+};
+
+struct weir_waiting weir_engine_waiting(const struct weir_engine *engine);
+/* It stays. -ENOENT where nothing waits. */
+int weir_engine_confirm(struct weir_engine *engine, struct weir_error *err);
+/* Back to the policy of before, also when the time is over. -ENOENT. */
+int weir_engine_undo(struct weir_engine *engine, struct weir_error *err);
 
 /* A governor's step: as set, but it isn't kept and says no line. */
 int weir_engine_move(struct weir_engine *engine, const char *limit,
@@ -109,7 +148,20 @@ int weir_engine_list_add(struct weir_engine *engine, enum weir_list list, const 
 /* -ENOENT for what is not there, -EINVAL for what the configuration has. */
 int weir_engine_list_del(struct weir_engine *engine, enum weir_list list, const char *prefix,
 			 struct weir_error *err);
-/* The table itself, sorted; until the next change. */
+/*
+ * Whether adding to the deny list, or taking out of the allow list, cuts a session off:
+ * -ECONNABORTED. 0 too for what add and del themselves will refuse.
+ */
+int weir_engine_list_check(const struct weir_engine *engine, enum weir_list list, bool add,
+			   const char *prefix, const struct weir_session *session,
+			   struct weir_error *err);
+/*
+ * Lifts the bans of a key, as `weir show bans` has it or an address in it, at every limit; its
+ * refusals so far don't count towards the next. -ENOENT.
+ */
+int weir_engine_unban(struct weir_engine *engine, const char *key, size_t *count,
+		      struct weir_error *err);
+/* The table itself, sorted; until the next change. That of WEIR_DENY lies behind the other. */
 const struct weir_list_table *weir_engine_list(const struct weir_engine *engine,
 					       enum weir_list list);
 

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `weir set`. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "controller/engine_internal.h"
 #include "controller/overrides.h"
 
-static void say_set(const struct weir_engine *engine, const char *limit,
-		    const struct weir_policy_change *changes, size_t count, const char *before)
+/* " rate=500pps burst=1000" */
+static void print_changes(const struct weir_policy_change *changes, size_t count, char *text,
+			  size_t size)
 {
-	char text[256] = "";
 	size_t used = 0;
 
-	for (size_t i = 0; i < count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, " %s=%s",
-					 changes[i].field, changes[i].value);
-	weir_engine_say(engine, "limit %s:%s (weir set), before: %s", limit, text, before);
+	text[0] = '\0';
+	for (size_t i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, " %s=%s", changes[i].field,
+					 changes[i].value);
 }
 
 /* A changed limit as it can be stored in place: in the ledger and the rings that it has. */
@@ -38,9 +40,47 @@ static int compile_set(const struct weir_engine *engine, const struct weir_polic
 	return 0;
 }
 
+/* The changed policy against the session: all of its tables, for the one limit. */
+static int check_session(const struct weir_engine *engine, const struct weir_terms *terms,
+			 const struct weir_policy_limit *limit, struct weir_error *err)
+{
+	struct weir_compiled *compiled = NULL;
+	int code;
+
+	if (!terms || !terms->session)
+		return 0;
+	code = weir_engine_compile(engine, engine->policy, &engine->held, &compiled, err);
+	if (!code)
+		code = weir_engine_check_session(terms, engine->policy, compiled,
+						 &engine->held, engine->lists.tables,
+						 (int)(limit - engine->policy->limits), err);
+	weir_compiled_free(compiled);
+	return code;
+}
+
+/* What is on file before it acts: the saved values, or those that wait with the change. */
+static int keep(struct weir_engine *engine, const char *name,
+		const struct weir_policy_change *changes, size_t count,
+		const struct weir_terms *terms, struct weir_confirm *note, struct weir_error *err)
+{
+	if (!terms || (!terms->save && !note))
+		return 0;
+	if (!note)
+		return weir_overrides_save(engine->overrides, name, changes, count, err);
+	if (terms->save) {
+		note->save_limit = strdup(name);
+		note->save_changes = json_object();
+		for (size_t i = 0; i < count; i++)
+			json_object_set_new(note->save_changes, changes[i].field,
+					    json_string(changes[i].value));
+	}
+	return weir_engine_wait(engine, note, engine->policy, err);
+}
+
 /* Into force, or nothing has changed. *label_before gets the label that it had. */
 static int change(struct weir_engine *engine, const char *name,
-		  const struct weir_policy_change *changes, size_t count, bool save,
+		  const struct weir_policy_change *changes, size_t count,
+		  const struct weir_terms *terms, struct weir_confirm *note,
 		  struct weir_label *label_before, struct weir_error *err)
 {
 	struct weir_policy_limit *limit = weir_policy_find_limit(engine->policy, name), before;
@@ -53,30 +93,45 @@ static int change(struct weir_engine *engine, const char *name,
 		before = *limit;
 	code = weir_policy_set(engine->policy, name, changes, count, err);
 	if (code || !limit)
-		return code;
+		goto out;
 	code = compile_set(engine, limit, &next, err);
-	if (!code && save)
-		code = weir_overrides_save(engine->overrides, name, changes, count, err);
+	if (!code)
+		code = check_session(engine, terms, limit, err);
+	if (!code) {
+		code = keep(engine, name, changes, count, terms, note, err);
+		note = NULL;
+	}
 	if (code) {
 		*limit = before;
-		return code;
+		goto out;
 	}
 	weir_compile_label(&before, label_before);
 	weir_compile_label(limit, &label);
 	weir_generation_set(&engine->generation, (uint32_t)(limit - engine->policy->limits), &next,
 			    &label);
-	return 0;
+out:
+	weir_confirm_free(note);
+	return code;
 }
 
 int weir_engine_set(struct weir_engine *engine, const char *name,
-		    const struct weir_policy_change *changes, size_t count, bool save,
-		    struct weir_error *err)
+		    const struct weir_policy_change *changes, size_t count,
+		    const struct weir_terms *terms, struct weir_error *err)
 {
+	char text[192], what[WEIR_CONFIRM_WHAT];
+	struct weir_confirm *note = NULL;
 	struct weir_label before;
-	int code = change(engine, name, changes, count, save, &before, err);
+	int code = weir_engine_may_change(engine, terms, false, err);
 
+	print_changes(changes, count, text, sizeof(text));
+	snprintf(what, sizeof(what), "weir set %s%s", name, text);
 	if (!code)
-		say_set(engine, name, changes, count, before.setting);
+		note = weir_engine_note(engine, terms, what, &code, err);
+	if (!code)
+		code = change(engine, name, changes, count, terms, note, &before, err);
+	if (!code)
+		weir_engine_say(engine, "limit %s:%s (weir set), before: %s", name, text,
+				before.setting);
 	return code;
 }
 
@@ -85,5 +140,5 @@ int weir_engine_move(struct weir_engine *engine, const char *name,
 {
 	struct weir_label before;
 
-	return change(engine, name, step, 1, false, &before, err);
+	return change(engine, name, step, 1, NULL, NULL, &before, err);
 }

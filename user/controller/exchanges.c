@@ -44,6 +44,8 @@ int weir_exchanges_open(struct weir_exchanges_map *map, const struct weir_load *
 	if (!code)
 		code = map_one(load, "weir_exchanges", false, &map->bytes[3],
 			       (void **)&map->counts, err);
+	map->prefixes_fd =
+		bpf_object__find_map_fd_by_name(load->skeleton->obj, "weir_service_prefixes");
 	if (code)
 		weir_exchanges_close(map);
 	return code;
@@ -70,7 +72,7 @@ int weir_exchanges_find(const struct weir_exchanges_map *map, const char *name)
 	return -ENOENT;
 }
 
-/* ---- apply ---- */
+/* ---- settings ---- */
 
 static uint8_t slice_shift(uint64_t deadline_ns)
 {
@@ -88,6 +90,60 @@ static void fill(struct weir_service_policy *to, const struct weir_policy_servic
 	STORE(to->slice_shift, slice_shift(service->deadline_ns));
 	STORE(to->protocols, weir_compile_protocols(service));
 }
+
+/* ---- addresses ---- */
+
+static int add_prefixes(const struct weir_exchanges_map *map, int place,
+			const struct weir_prefixes *prefixes)
+{
+	const uint32_t one = 1;
+
+	for (size_t i = 0; i < prefixes->count; i++) {
+		const struct weir_prefix *prefix = &prefixes->items[i];
+		struct weir_service_prefix key = {
+			.length = WEIR_SERVICE_PREFIX_BITS + prefix->length,
+			.service = (uint16_t)place,
+			.family = prefix->family,
+		};
+
+		memcpy(key.address, prefix->address, sizeof(key.address));
+		if (bpf_map_update_elem(map->prefixes_fd, &key, &one, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static bool wants(const struct weir_prefixes *prefixes, const struct weir_service_prefix *key)
+{
+	for (size_t i = 0; i < prefixes->count; i++) {
+		const struct weir_prefix *prefix = &prefixes->items[i];
+
+		if (key->length == WEIR_SERVICE_PREFIX_BITS + prefix->length &&
+		    key->family == prefix->family &&
+		    !memcmp(key->address, prefix->address, sizeof(key->address)))
+			return true;
+	}
+	return false;
+}
+
+/* Takes out what no service names any more. */
+static void drop_prefixes(const struct weir_exchanges_map *map, const struct weir_policy *policy)
+{
+	struct weir_service_prefix key, next;
+	bool more = !bpf_map_get_next_key(map->prefixes_fd, NULL, &next);
+
+	while (more) {
+		const struct weir_policy_service *service;
+
+		key = next;
+		more = !bpf_map_get_next_key(map->prefixes_fd, &key, &next);
+		service = weir_policy_find_service(policy, map->services[key.service].name);
+		if (!service || !wants(&service->match.to, &key))
+			bpf_map_delete_elem(map->prefixes_fd, &key);
+	}
+}
+
+/* ---- apply ---- */
 
 /* The table of ports of all services, a word at a time. */
 static void store_ports(struct weir_exchanges_map *map, const struct weir_policy *policy)
@@ -115,13 +171,15 @@ static bool is_named(const struct weir_policy *policy, const char *name)
 	return weir_policy_find_service(policy, name);
 }
 
-int weir_exchanges_apply(struct weir_exchanges_map *map, const struct weir_policy *policy,
+int weir_exchanges_check(const struct weir_exchanges_map *map, const struct weir_policy *policy,
 			 struct weir_error *err)
 {
-	size_t new = 0, room = 0;
+	size_t new = 0, room = 0, prefixes = 0;
 
-	for (size_t i = 0; i < policy->service_count; i++)
+	for (size_t i = 0; i < policy->service_count; i++) {
 		new += weir_exchanges_find(map, policy->services[i].name) < 0;
+		prefixes += policy->services[i].match.to.count;
+	}
 	for (int place = 0; place < WEIR_SERVICES_MAX; place++)
 		room += !*map->services[place].name;
 	if (new > room)
@@ -129,19 +187,41 @@ int weir_exchanges_apply(struct weir_exchanges_map *map, const struct weir_polic
 				      "no room for %zu new services while the old ones still "
 				      "count: remove in one reload, add in the next",
 				      new);
+	/* Those of before are there until the new ones are. */
+	if (prefixes > WEIR_SERVICE_PREFIXES_MAX / 2)
+		return weir_error_set(err, -E2BIG,
+				      "match.to of services: %zu prefixes in all, "
+				      "there is room for %d: join some into shorter ones",
+				      prefixes, WEIR_SERVICE_PREFIXES_MAX / 2);
+	return 0;
+}
+
+int weir_exchanges_apply(struct weir_exchanges_map *map, const struct weir_policy *policy,
+			 struct weir_error *err)
+{
+	int code = 0;
+
 	for (size_t i = 0; i < policy->service_count; i++) {
-		int place = weir_exchanges_find(map, policy->services[i].name);
+		const struct weir_policy_service *service = &policy->services[i];
+		int place = weir_exchanges_find(map, service->name), wrong;
 
 		if (place < 0)
 			place = weir_exchanges_find(map, "");
-		fill(&map->services[place], &policy->services[i]);
+		fill(&map->services[place], service);
+		/* What it looks at is there before it looks. */
+		wrong = add_prefixes(map, place, &service->match.to);
+		STORE(map->services[place].has_to, (uint8_t)(service->match.to.count > 0));
+		code = code ? code : wrong;
 	}
 	store_ports(map, policy);
 	for (int place = 0; place < WEIR_SERVICES_MAX; place++) {
 		if (*map->services[place].name && !is_named(policy, map->services[place].name))
 			map->services[place] = (struct weir_service_policy){ 0 };
 	}
-	return 0;
+	drop_prefixes(map, policy);
+	return code ? weir_error_set(err, code, "can't store the addresses of services: %s",
+				     strerror(-code)) :
+		      0;
 }
 
 /* ---- counts ---- */

@@ -17,6 +17,7 @@ struct weir_exchanges_map {
 	const struct weir_service_state *states;
 	const struct weir_exchanges *counts; /* [cpu][WEIR_SERVICES_MAX] */
 	uint32_t cpus;
+	int prefixes_fd; /* borrowed */
 	size_t bytes[4]; /* private */
 };
 
@@ -25,10 +26,13 @@ int weir_exchanges_open(struct weir_exchanges_map *map, const struct weir_load *
 			struct weir_error *err);
 void weir_exchanges_close(struct weir_exchanges_map *map);
 
+/* Whether there is room for a policy's services beside those that still hold theirs: -E2BIG. */
+int weir_exchanges_check(const struct weir_exchanges_map *map, const struct weir_policy *policy,
+			 struct weir_error *err);
+
 /*
- * The services of a policy: their ports and deadlines; those that are no more lose their place.
- * A port that two services name is the later one's. -E2BIG: no place while the old ones hold
- * theirs; nothing has changed then.
+ * The services of a policy, which was checked: their ports, addresses and deadlines; those that
+ * are no more lose their place. -ENOMEM: a service lacks addresses that it should have.
  */
 int weir_exchanges_apply(struct weir_exchanges_map *map, const struct weir_policy *policy,
 			 struct weir_error *err);

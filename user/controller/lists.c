@@ -233,6 +233,20 @@ void weir_lists_close(struct weir_lists *lists)
 		weir_list_free(&lists->tables[list]);
 }
 
+int weir_lists_look_all(struct weir_lists *lists, struct weir_dataplane *dataplane,
+			struct weir_error *err)
+{
+	int code = weir_lists_open(lists, dataplane, err);
+
+	for (int list = 0; list < WEIR_LISTS && !code; list++) {
+		struct weir_list_table *table = &lists->tables[list];
+
+		for (size_t i = 0; i < table->count; i++)
+			table->entries[i].file = !table->entries[i].live;
+	}
+	return code;
+}
+
 bool weir_lists_look(const struct weir_dataplane *dataplane, enum weir_list list, uint8_t family,
 		     const void *address, uint64_t now_ns, uint64_t *expires_ns)
 {

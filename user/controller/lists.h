@@ -36,6 +36,9 @@ const char *weir_list_name(enum weir_list list);
 int weir_lists_open(struct weir_lists *lists, struct weir_dataplane *dataplane,
 		    struct weir_error *err);
 void weir_lists_close(struct weir_lists *lists);
+/* For those who only look, without a policy: what is not live is the file's. */
+int weir_lists_look_all(struct weir_lists *lists, struct weir_dataplane *dataplane,
+			struct weir_error *err);
 
 /* What a policy means, live entries included: -E2BIG above WEIR_LIST_MAX of a family, -ENOMEM. */
 int weir_lists_plan(const struct weir_lists *lists, const struct weir_policy *policy,

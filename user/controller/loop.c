@@ -103,12 +103,39 @@ static void on_ring(evutil_socket_t fd, short what, void *context)
 
 /* ---- time, links, signals ---- */
 
+int weir_loop_undo(struct weir_loop *loop, struct weir_error *err)
+{
+	int rc = weir_engine_undo(loop->engine, err);
+
+	if (rc)
+		return rc;
+	rc = weir_loop_services_apply(loop, err);
+	weir_loop_web_apply(loop);
+	return rc;
+}
+
+/* The time of a change that waits is over: back, however long it takes to succeed. */
+static void undo_in_time(struct weir_loop *loop)
+{
+	struct weir_waiting waiting = weir_engine_waiting(loop->engine);
+	struct weir_error err = { 0 };
+	bool failing;
+
+	if (waiting.state != WEIR_WAITING || waiting.left_ns)
+		return;
+	failing = weir_loop_undo(loop, &err);
+	if (failing && !loop->undo_failing)
+		weir_loop_log(loop, err.text);
+	loop->undo_failing = failing;
+}
+
 static void on_second(evutil_socket_t fd, short what, void *context)
 {
 	struct weir_loop *loop = context;
 
 	(void)fd;
 	(void)what;
+	undo_in_time(loop);
 	weir_engine_tick(loop->engine);
 	weir_rates_update(&loop->rates, weir_engine_dataplane(loop->engine), weir_monotonic_ns());
 }
@@ -132,9 +159,10 @@ static void on_end(evutil_socket_t signal, short what, void *context)
 	event_base_loopbreak(loop->base);
 }
 
-int weir_loop_reload(struct weir_loop *loop, struct weir_error *err)
+int weir_loop_reload(struct weir_loop *loop, const struct weir_terms *terms,
+		     struct weir_error *err)
 {
-	int rc = weir_engine_reload(loop->engine, err);
+	int rc = weir_engine_reload(loop->engine, terms, err);
 	const struct weir_policy *policy;
 
 	if (rc) {
@@ -160,7 +188,7 @@ static void on_hangup(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
-	weir_loop_reload(context, &err);
+	weir_loop_reload(context, NULL, &err);
 }
 
 /* ---- start ---- */
@@ -255,15 +283,20 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 
 static int start(struct weir_loop *loop, struct weir_error *err)
 {
+	const char *text = loop->options->session;
+	struct weir_session session;
 	const struct weir_engine_options options = {
 		.config = loop->options->config,
 		.pins = loop->pins,
 		.overrides = loop->options->overrides,
 		.log = weir_loop_log,
 		.log_context = loop,
+		.session = text ? &session : NULL,
 	};
-	int rc;
+	int rc = text ? weir_session_parse(text, &session, err) : 0;
 
+	if (rc)
+		return rc;
 	loop->journal = weir_journal_new();
 	loop->base = event_base_new();
 	if (!loop->journal || !loop->base || watch_signals(loop))
@@ -275,6 +308,8 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 		rc = watch_engine(loop, err);
 	if (!rc)
 		rc = weir_loop_services_apply(loop, err);
+	if (!rc)
+		rc = weir_loop_freeze_kept(loop, err);
 	if (!rc)
 		weir_loop_web_apply(loop);
 	return rc;

@@ -15,6 +15,7 @@ struct weir_loop_options {
 	const char *pins;      /* NULL: WEIR_PINS_DEFAULT */
 	const char *socket;    /* NULL: the configuration's */
 	const char *overrides; /* NULL: WEIR_OVERRIDES_DEFAULT */
+	const char *session;   /* SSH_CONNECTION of a session not to be cut off; NULL: none */
 	weir_engine_log log;   /* each line of what the controller does */
 	void *log_context;
 };

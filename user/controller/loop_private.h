@@ -45,16 +45,37 @@ struct weir_loop {
 	size_t subscriber_count;
 	struct weir_control_client *stopper; /* who asked to stop: answered at the end */
 	bool detach;			     /* then */
+	bool undo_failing;		     /* said, and tried again each second */
 };
 
 /* A line for the log and the journal. */
 void weir_loop_log(void *loop, const char *line);
 /* The file again, and the word about it in the log. */
-int weir_loop_reload(struct weir_loop *loop, struct weir_error *err);
+int weir_loop_reload(struct weir_loop *loop, const struct weir_terms *terms,
+		     struct weir_error *err);
+/* Back to what was before a change that waits. */
+int weir_loop_undo(struct weir_loop *loop, struct weir_error *err);
 
 /* loop_services.c: the services of the policy in force, at the start and after a reload. */
 int weir_loop_services_apply(struct weir_loop *loop, struct weir_error *err);
 void weir_loop_services_end(struct weir_loop *loop);
+/* What is frozen, on file with the overrides; and from there at the start. */
+int weir_loop_keep_frozen(struct weir_loop *loop, struct weir_error *err);
+int weir_loop_freeze_kept(struct weir_loop *loop, struct weir_error *err);
+
+/* commands_change.c */
+void weir_commands_set(struct weir_loop *loop, struct weir_control_client *client,
+		       json_t *arguments);
+void weir_commands_reload(struct weir_loop *loop, struct weir_control_client *client,
+			  json_t *arguments);
+void weir_commands_confirm(struct weir_loop *loop, struct weir_control_client *client,
+			   json_t *arguments);
+/* What a change comes with: -EINVAL, -ERANGE. terms->session points to *session. */
+int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir_session *session,
+			struct weir_error *err);
+/* The answer to a show of `what`. */
+void weir_commands_show(struct weir_loop *loop, struct weir_control_client *client,
+			const char *what);
 
 /* loop_web.c: the HTTP server as the policy in force wants it. What it can't have is said in the
  * log and tried again: a limit must not wait for a port. */

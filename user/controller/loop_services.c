@@ -5,6 +5,7 @@
 
 #include "controller/clock.h"
 #include "controller/loop_private.h"
+#include "controller/overrides.h"
 
 static uint64_t realtime_ns(void)
 {
@@ -149,4 +150,32 @@ void weir_loop_services_end(struct weir_loop *loop)
 	loop->services_timer = NULL;
 	weir_services_free(loop->services);
 	loop->services = NULL;
+}
+
+/* ---- what is frozen ---- */
+
+static const char *overrides_of(const struct weir_loop *loop)
+{
+	return loop->options->overrides ? loop->options->overrides : WEIR_OVERRIDES_DEFAULT;
+}
+
+int weir_loop_keep_frozen(struct weir_loop *loop, struct weir_error *err)
+{
+	json_t *frozen = weir_services_frozen(loop->services);
+
+	if (!frozen)
+		return weir_error_set(err, -ENOMEM, "out of memory");
+	return weir_overrides_save_frozen(overrides_of(loop), frozen, err);
+}
+
+int weir_loop_freeze_kept(struct weir_loop *loop, struct weir_error *err)
+{
+	int rc;
+	json_t *frozen = weir_overrides_frozen(overrides_of(loop), &rc, err);
+
+	if (!frozen)
+		return rc;
+	weir_services_freeze_kept(loop->services, frozen);
+	json_decref(frozen);
+	return 0;
 }

@@ -2,16 +2,11 @@
 #include "controller/overrides.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define PATH_SIZE 4096
-#define FIELDS_MAX 32
+#include "controller/file.h"
 
 static int corrupt(const char *path, int line, const char *what, struct weir_error *err)
 {
@@ -19,6 +14,23 @@ static int corrupt(const char *path, int line, const char *what, struct weir_err
 			      "%s:%d: %s; these are the values that `weir set --save` kept: repair "
 			      "the file, or delete it to go by the configuration alone",
 			      path, line, what);
+}
+
+/* {"web": ["governor"]} */
+static bool is_frozen(json_t *frozen)
+{
+	bool good = json_is_object(frozen);
+	json_t *loops, *loop;
+	const char *name;
+	size_t i;
+
+	json_object_foreach(frozen, name, loops)
+	{
+		good &= json_is_array(loops);
+		json_array_foreach(loops, i, loop)
+			good &= json_is_string(loop);
+	}
+	return good;
 }
 
 /* The file, checked to its last value; an empty one where there is none. NULL, *code. */
@@ -45,11 +57,13 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 	if (json_integer_value(json_object_get(root, "version")) != 1 ||
 	    !json_is_object(json_object_get(root, "limits")))
 		*code = corrupt(path, 1, "not a file of version 1 with limits", err);
+	if (json_object_get(root, "frozen") && !is_frozen(json_object_get(root, "frozen")))
+		*code = corrupt(path, 1, "frozen is not an object of lists of loops", err);
 	json_object_foreach(json_object_get(root, "limits"), name, fields)
 	{
 		const char *field;
 
-		if (!json_is_object(fields) || json_object_size(fields) > FIELDS_MAX)
+		if (!json_is_object(fields) || json_object_size(fields) > WEIR_OVERRIDES_FIELDS_MAX)
 			*code = corrupt(path, 1, "a limit is not an object of fields", err);
 		json_object_foreach(fields, field, value)
 		{
@@ -66,7 +80,7 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 static void apply_one(const char *path, struct weir_policy *policy, const char *limit,
 		      json_t *fields, weir_engine_log log, void *context)
 {
-	struct weir_policy_change changes[FIELDS_MAX];
+	struct weir_policy_change changes[WEIR_OVERRIDES_FIELDS_MAX];
 	struct weir_error refused;
 	char line[1024], values[256] = "";
 	size_t count = 0, used = 0;
@@ -106,57 +120,15 @@ int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engi
 	return 0;
 }
 
-static int sync_folder(const char *folder)
+/* The whole file; takes over `root`. */
+static int write_file(const char *path, json_t *root, struct weir_error *err)
 {
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int code;
+	char *text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
+	int code = text ? weir_file_replace(path, text) : -ENOMEM;
 
-	if (fd < 0)
-		return -errno;
-	code = fsync(fd) ? -errno : 0;
-	close(fd);
-	return code;
-}
-
-static int write_all(int fd, const char *text)
-{
-	size_t left = strlen(text);
-
-	while (left) {
-		ssize_t wrote = write(fd, text, left);
-
-		if (wrote < 0)
-			return -errno;
-		text += wrote;
-		left -= (size_t)wrote;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
-static int replace_file(const char *path, const char *text)
-{
-	char temporary[PATH_SIZE + 8], copy[PATH_SIZE];
-	const char *folder;
-	int fd, code;
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	folder = dirname(copy);
-	if (mkdir(folder, 0755) && errno != EEXIST)
-		return -errno;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	code = write_all(fd, text);
-	if (close(fd) && !code)
-		code = -errno;
-	if (!code && rename(temporary, path))
-		code = -errno;
-	if (code)
-		unlink(temporary);
-	else
-		code = sync_folder(folder);
-	return code;
+	free(text);
+	json_decref(root);
+	return code ? weir_error_set(err, code, "can't save to %s: %s", path, strerror(-code)) : 0;
 }
 
 int weir_overrides_save(const char *path, const char *limit,
@@ -164,11 +136,8 @@ int weir_overrides_save(const char *path, const char *limit,
 			struct weir_error *err)
 {
 	json_t *root, *limits, *fields;
-	char *text = NULL;
 	int code;
 
-	if (strlen(path) >= PATH_SIZE)
-		return weir_error_set(err, -ENAMETOOLONG, "overrides file: path too long");
 	root = read_file(path, &code, err);
 	if (!root)
 		return code ? code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
@@ -180,11 +149,33 @@ int weir_overrides_save(const char *path, const char *limit,
 	}
 	for (size_t i = 0; i < count; i++)
 		json_object_set_new(fields, changes[i].field, json_string(changes[i].value));
-	text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
-	code = text ? replace_file(path, text) : -ENOMEM;
-	free(text);
+	return write_file(path, root, err);
+}
+
+/* ---- frozen loops ---- */
+
+json_t *weir_overrides_frozen(const char *path, int *code, struct weir_error *err)
+{
+	json_t *root = read_file(path, code, err), *frozen;
+
+	if (!root) {
+		*code = *code ? *code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
+		return NULL;
+	}
+	frozen = json_incref(json_object_get(root, "frozen"));
 	json_decref(root);
-	if (code)
-		return weir_error_set(err, code, "can't save to %s: %s", path, strerror(-code));
-	return 0;
+	return frozen ? frozen : json_object();
+}
+
+int weir_overrides_save_frozen(const char *path, json_t *frozen, struct weir_error *err)
+{
+	int code;
+	json_t *root = read_file(path, &code, err);
+
+	if (!root) {
+		json_decref(frozen);
+		return code ? code : weir_error_set(err, -ENOMEM, "no memory for %s", path);
+	}
+	json_object_set_new(root, "frozen", frozen);
+	return write_file(path, root, err);
 }

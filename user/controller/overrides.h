@@ -6,7 +6,11 @@
  */
 #pragma once
 
+#include <jansson.h>
+
 #include "controller/engine.h"
+
+#define WEIR_OVERRIDES_FIELDS_MAX 32 /* of a limit */
 
 /*
  * Applies the file to the policy; no file is no override. -EINVAL for what is no such file. A
@@ -20,3 +24,10 @@ int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engi
 int weir_overrides_save(const char *path, const char *limit,
 			const struct weir_policy_change *changes, size_t count,
 			struct weir_error *err);
+
+/*
+ * What `weir freeze` holds still, in the same file: {"frozen": {"web": ["governor"]}}. A new
+ * reference, or NULL: *code. Save replaces all of it and takes over `frozen`.
+ */
+json_t *weir_overrides_frozen(const char *path, int *code, struct weir_error *err);
+int weir_overrides_save_frozen(const char *path, json_t *frozen, struct weir_error *err);

@@ -128,6 +128,10 @@ static int check_gate(const struct weir_policy_limit *limit, struct weir_error *
 		return weir_error_set(err, -EINVAL,
 				      "field 'gate': counts TCP connections: write match: {proto: "
 				      "tcp}");
+	if (limit->key.kind == WEIR_POLICY_KEY_FLOW)
+		return weir_error_set(err, -EINVAL,
+				      "field 'key': 'flow' is one connection, so a gate would "
+				      "never have two of a key: write source, destination or none");
 	if (limit->match.hook == WEIR_POLICY_TC_EGRESS)
 		return weir_error_set(err, -EINVAL,
 				      "field 'gate': counts connections that come in: write hook: "
@@ -247,11 +251,42 @@ static int check_governor(const struct weir_policy *policy,
 	return 0;
 }
 
+static bool ranges_meet(const struct weir_ranges *a, const struct weir_ranges *b, uint16_t *port)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		for (size_t j = 0; j < b->count; j++) {
+			*port = a->items[i].low > b->items[j].low ? a->items[i].low :
+								    b->items[j].low;
+			if (*port <= a->items[i].high && *port <= b->items[j].high)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A packet finds its service by its port. */
+static int check_service_ports(const struct weir_policy *policy,
+			       const struct weir_policy_service *service, struct weir_error *err)
+{
+	uint16_t port;
+
+	for (const struct weir_policy_service *s = policy->services; s != service; s++) {
+		if (ranges_meet(&s->match.to_ports, &service->match.to_ports, &port))
+			return weir_error_set(err, -EINVAL,
+					      "field 'match.to_port': %u is a port of service '%s' "
+					      "(line %u): a port is of one service, whatever the "
+					      "protocol and the addresses",
+					      port, s->name, s->line);
+	}
+	return 0;
+}
+
 static int check_service(const struct weir_policy *policy,
 			 const struct weir_policy_service *service, struct weir_error *err)
 {
 	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 	const struct weir_policy_service *first = weir_policy_find_service(policy, service->name);
+	int rc;
 
 	if (first != service)
 		return weir_error_set(err, -EINVAL, "the name is there twice (first on line %u)",
@@ -262,6 +297,9 @@ static int check_service(const struct weir_policy *policy,
 				      "another");
 	if (!only_protocols(&service->match.protocols, protocols, sizeof(protocols)))
 		return weir_error_set(err, -EINVAL, "field 'match.proto': write tcp or udp");
+	rc = check_service_ports(policy, service, err);
+	if (rc)
+		return rc;
 	if (service->breaker.given && service->breaker.floor > service->breaker.k)
 		return weir_error_set(err, -EINVAL,
 				      "field 'breaker.floor': is above k: write at most k");

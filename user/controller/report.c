@@ -174,7 +174,8 @@ static void copy_text(char *to, const char *from, size_t size)
 	to[size - 1] = '\0';
 }
 
-static json_t *one_limit(const struct weir_view *view, const struct weir_limit *limit)
+static json_t *one_limit(const struct weir_view *view, const struct weir_limit *limit,
+			 const struct weir_crowd *crowd)
 {
 	const struct weir_label *label = &view->dataplane->labels[limit->slot];
 	struct weir_totals sum = weir_dataplane_totals(view->dataplane, limit->slot);
@@ -195,6 +196,7 @@ static json_t *one_limit(const struct weir_view *view, const struct weir_limit *
 		limit->flags & WEIR_LIMIT_UNTRACKED_DROPS ? "drop" : "pass", "setting", setting);
 	made = weir_report_add(made, "settings", values);
 	made = totals(made, &sum);
+	made = weir_report_crowd(made, crowd, limit);
 	made = weir_report_add(
 		made, "admitted_per_sec",
 		per_sec(rates ? rates->difference[limit->slot].passed_packets : 0, span_ns));
@@ -213,6 +215,7 @@ static bool is_named(const struct weir_dataplane *dataplane, const struct weir_l
 
 json_t *weir_report_limits(const struct weir_view *view)
 {
+	struct weir_crowd crowd = weir_crowd_read(view);
 	json_t *array = json_array();
 	struct weir_limits_view limits;
 
@@ -220,7 +223,7 @@ json_t *weir_report_limits(const struct weir_view *view)
 	for (uint32_t i = 0; i < limits.count && array; i++) {
 		if (limits.by_index[i].slot >= WEIR_LIMITS_MAX)
 			continue;
-		if (json_array_append_new(array, one_limit(view, &limits.by_index[i]))) {
+		if (json_array_append_new(array, one_limit(view, &limits.by_index[i], &crowd))) {
 			json_decref(array);
 			array = NULL;
 		}
@@ -247,8 +250,11 @@ static json_t *named_limit(const struct weir_view *view, const char *name)
 
 	weir_limits_view_read(&limits, view->dataplane);
 	for (uint32_t i = 0; i < limits.count; i++) {
-		if (is_named(view->dataplane, &limits.by_index[i], name))
-			return json_pack("[o]", one_limit(view, &limits.by_index[i]));
+		if (is_named(view->dataplane, &limits.by_index[i], name)) {
+			struct weir_crowd crowd = weir_crowd_read(view);
+
+			return json_pack("[o]", one_limit(view, &limits.by_index[i], &crowd));
+		}
 	}
 	return NULL;
 }
@@ -294,6 +300,19 @@ static json_t *add_named(json_t *report, const struct weir_view *view, const cha
 	return report;
 }
 
+json_t *weir_report_confirm(const struct weir_view *view)
+{
+	struct weir_waiting waiting = { 0 };
+
+	if (view->engine)
+		waiting = weir_engine_waiting(view->engine);
+	if (waiting.state == WEIR_WAITING_NOTHING)
+		return json_null();
+	return json_pack("{s:s, s:s, s:b, s:I}", "state",
+			 waiting.state == WEIR_WAITING ? "waiting" : "undone", "what", waiting.what,
+			 "save", waiting.save, "left_ns", (json_int_t)waiting.left_ns);
+}
+
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
 			 struct weir_error *err)
 {
@@ -311,6 +330,7 @@ json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc
 	json_t *report = weir_report_new(view);
 
 	*rc = 0;
+	report = weir_report_add(report, "confirm", weir_report_confirm(view));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (all ? !strcmp(parts[i].name, "bans") : strcmp(parts[i].name, what))
 			continue;

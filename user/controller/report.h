@@ -36,13 +36,31 @@ struct weir_view {
 	const struct weir_interface_status *interfaces;
 	size_t interface_count;
 	const struct weir_services *services; /* NULL: only a controller knows */
-	const struct weir_engine *engine; /* for the lists; NULL: not known */
+	const struct weir_engine *engine; /* for what waits; NULL: not known */
+	const struct weir_list_table *lists; /* [WEIR_LISTS]; NULL: not known */
 	bool live;	 /* a controller keeps it; false: read from the pins */
 	uint64_t now_ns; /* CLOCK_MONOTONIC, which is what the kernel side counts by */
 };
 
 /* {"schema": 1, "live": …, "time_ns": …}, for a report to be added to. */
 json_t *weir_report_new(const struct weir_view *view);
+
+/* Connections inside the gates, and pending, by slot; of every stride-th set of the ledger. */
+struct weir_crowd {
+	uint32_t stride;
+	uint64_t inside[WEIR_LIMITS_MAX];
+	uint64_t pending[WEIR_LIMITS_MAX];
+};
+
+struct weir_crowd weir_crowd_read(const struct weir_view *view);
+/* Adds them to what is said of a limit, if it is a gate. */
+json_t *weir_report_crowd(json_t *made, const struct weir_crowd *crowd,
+			  const struct weir_limit *limit);
+/* How full the ledgers are that limits have of their own: an array. */
+json_t *weir_report_own(const struct weir_view *view);
+
+/* What waits to be confirmed, or was undone; null: nothing, or the controller is down. */
+json_t *weir_report_confirm(const struct weir_view *view);
 
 /* Adds `value` (a reference it takes over) to `report`; NULL for either gives up both. */
 json_t *weir_report_add(json_t *report, const char *field, json_t *value);

@@ -63,6 +63,7 @@ json_t *weir_report_ledger(const struct weir_view *view)
 		"estimated", fill.places < places, "untracked", (json_int_t)untracked, "contended",
 		(json_int_t)contended, "events_lost", (json_int_t)lost, "generation",
 		(json_int_t)(dataplane->board->active.generation & 1));
+	made = weir_report_add(made, "own", weir_report_own(view));
 	return weir_report_add(made, "shape", shape(&dataplane->shape));
 }
 

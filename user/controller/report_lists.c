@@ -28,9 +28,7 @@ json_t *weir_report_lists(const struct weir_view *view)
 	for (int list = 0; list < WEIR_LISTS; list++)
 		made = weir_report_add(
 			made, weir_list_name((enum weir_list)list),
-			view->engine ? one_list(weir_engine_list(view->engine,
-								 (enum weir_list)list)) :
-				       json_null());
+			view->lists ? one_list(&view->lists[list]) : json_null());
 	return made;
 }
 

@@ -140,6 +140,22 @@ static json_t *limit_of(const struct weir_dataplane *dataplane, uint16_t slot)
 	return json_string(name);
 }
 
+/* The service that refused, and the loop of it; null for both where it was no service. */
+static json_t *add_service(json_t *made, const struct weir_dataplane *dataplane, uint16_t slot)
+{
+	bool service = slot != WEIR_NO_LIMIT && slot & WEIR_BY_SERVICE;
+	char name[sizeof(dataplane->services[0].name)] = "";
+
+	if (service)
+		memcpy(name, dataplane->services[slot & WEIR_SERVICE_INDEX].name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	made = weir_report_add(made, "service", service ? json_string(name) : json_null());
+	return weir_report_add(made, "loop",
+			       !service ? json_null() :
+			       slot & WEIR_BY_SHEDDER ? json_string("shedder") :
+							json_string("breaker"));
+}
+
 json_t *weir_report_event(const struct weir_dataplane *dataplane, const struct weir_event *event,
 			  int64_t realtime_offset_ns)
 {
@@ -158,5 +174,6 @@ json_t *weir_report_event(const struct weir_dataplane *dataplane, const struct w
 			 (json_int_t)event->bytes, "would", event->would, "left_out",
 			 (json_int_t)event->suppressed);
 	made = weir_report_add(made, "limit", limit_of(dataplane, event->slot));
+	made = add_service(made, dataplane, event->slot);
 	return weir_report_add(made, "interface", interface_of(event->ifindex));
 }

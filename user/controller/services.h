@@ -66,6 +66,11 @@ void weir_services_malformed(struct weir_services *services);
 int weir_services_freeze(struct weir_services *services, const char *name, const char *loop,
 			 bool frozen, struct weir_error *err);
 
+/* What is frozen, {"web": ["governor"]}: a new reference, NULL: no memory. freeze_kept: the
+ * other way round, after a start; what is no more there is logged and left out. */
+json_t *weir_services_frozen(const struct weir_services *services);
+void weir_services_freeze_kept(struct weir_services *services, json_t *frozen);
+
 /* An array, in the policy's order, or of one service by its name (-ENOENT: NULL and *rc). NULL
  * with -ENOMEM. docs/json.md */
 json_t *weir_services_json(const struct weir_services *services, const char *name, int *rc);

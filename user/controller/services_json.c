@@ -120,3 +120,46 @@ json_t *weir_services_reports_json(const struct weir_services *services)
 	return json_pack("{s:o, s:o, s:o}", "received", count(services->received), "unknown",
 			 count(services->unknown), "malformed", count(services->malformed));
 }
+
+json_t *weir_services_frozen(const struct weir_services *services)
+{
+	json_t *frozen = json_object();
+
+	for (size_t i = 0; i < services->count && frozen; i++) {
+		const struct weir_services_entry *entry = services->entries[i];
+		struct weir_service_status status;
+		json_t *loops = json_array();
+
+		weir_service_status(entry->service, &status);
+		for (int kind = 0; kind < WEIR_LOOP_KINDS; kind++) {
+			if (status.frozen[kind])
+				json_array_append_new(loops, json_string(weir_loop_name(kind)));
+		}
+		if (json_array_size(loops))
+			json_object_set(frozen, entry->name, loops);
+		json_decref(loops);
+	}
+	return frozen;
+}
+
+void weir_services_freeze_kept(struct weir_services *services, json_t *frozen)
+{
+	json_t *loops, *loop;
+	const char *name;
+	size_t i;
+
+	json_object_foreach(frozen, name, loops)
+	{
+		json_array_foreach(loops, i, loop)
+		{
+			struct weir_error err = { 0 };
+
+			if (!weir_services_freeze(services, name, json_string_value(loop), true,
+						  &err))
+				continue;
+			weir_error_prefix(&err, "kept by weir freeze, left out: ");
+			if (services->io.log)
+				services->io.log(services->io.context, err.text);
+		}
+	}
+}

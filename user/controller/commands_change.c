@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the control socket can be asked to change, and to take back: docs/json.md. */
+#include <errno.h>
+
+#include "controller/confirm.h"
+#include "controller/loop_private.h"
+#include "controller/units.h"
+
+#define CHANGES_MAX 32
+
+static void fail(struct weir_control_client *client, int error, const struct weir_error *err)
+{
+	weir_control_fail(client, weir_control_code(error), err->text);
+}
+
+/* ---- terms ---- */
+
+static int read_confirm(json_t *arguments, uint64_t *confirm_ns, struct weir_error *err)
+{
+	json_t *value = json_object_get(arguments, "confirm");
+	const char *text = json_string_value(value);
+	int rc;
+
+	*confirm_ns = 0;
+	if (!value)
+		return 0;
+	rc = weir_time_parse(text ? text : "", confirm_ns, err);
+	if (!rc && (*confirm_ns < WEIR_CONFIRM_MIN_NS || *confirm_ns > WEIR_CONFIRM_MAX_NS))
+		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 1h", text);
+	if (rc)
+		weir_error_prefix(err, "confirm: ");
+	return rc;
+}
+
+int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir_session *session,
+			struct weir_error *err)
+{
+	json_t *value = json_object_get(arguments, "session");
+	const char *text = json_string_value(value);
+	int rc;
+
+	*terms = (struct weir_terms){ .save = json_is_true(json_object_get(arguments, "save")) };
+	rc = read_confirm(arguments, &terms->confirm_ns, err);
+	if (rc || !value)
+		return rc;
+	terms->session = session;
+	return weir_session_parse(text ? text : "", session, err);
+}
+
+/* ---- set, reload ---- */
+
+/* The changes of an object of texts; 0 where it isn't one, or has too many. */
+static size_t read_changes(json_t *changes, struct weir_policy_change *list)
+{
+	const char *field;
+	size_t count = 0;
+	json_t *value;
+
+	if (json_object_size(changes) > CHANGES_MAX)
+		return 0;
+	json_object_foreach(changes, field, value)
+	{
+		if (!json_is_string(value))
+			return 0;
+		list[count++] = (struct weir_policy_change){ field, json_string_value(value) };
+	}
+	return count;
+}
+
+void weir_commands_set(struct weir_loop *loop, struct weir_control_client *client,
+		       json_t *arguments)
+{
+	const char *name = json_string_value(json_object_get(arguments, "limit"));
+	struct weir_policy_change list[CHANGES_MAX];
+	size_t count = read_changes(json_object_get(arguments, "changes"), list);
+	struct weir_error err = { 0 };
+	struct weir_session session;
+	struct weir_terms terms;
+	int rc;
+
+	if (!name || !count) {
+		weir_control_fail(client, 1,
+				  "set takes a text 'limit' and an object 'changes' of 1 to 32 "
+				  "texts");
+		return;
+	}
+	rc = weir_commands_terms(arguments, &terms, &session, &err);
+	if (!rc)
+		rc = weir_engine_set(loop->engine, name, list, count, &terms, &err);
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_commands_show(loop, client, name);
+}
+
+void weir_commands_reload(struct weir_loop *loop, struct weir_control_client *client,
+			  json_t *arguments)
+{
+	struct weir_error err = { 0 };
+	struct weir_session session;
+	struct weir_terms terms;
+	int rc = weir_commands_terms(arguments, &terms, &session, &err);
+
+	if (!rc)
+		rc = weir_loop_reload(loop, &terms, &err);
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_control_reply(
+			client,
+			json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA, "limits",
+				  (json_int_t)weir_engine_policy(loop->engine)->limit_count));
+}
+
+/* ---- confirm ---- */
+
+void weir_commands_confirm(struct weir_loop *loop, struct weir_control_client *client,
+			   json_t *arguments)
+{
+	bool undo = json_is_true(json_object_get(arguments, "undo"));
+	struct weir_waiting waiting = weir_engine_waiting(loop->engine);
+	char what[WEIR_CONFIRM_WHAT] = "";
+	struct weir_error err = { 0 };
+	int rc;
+
+	/* It is gone with the change that waits. */
+	if (waiting.what)
+		snprintf(what, sizeof(what), "%s", waiting.what);
+	rc = undo ? weir_loop_undo(loop, &err) : weir_engine_confirm(loop->engine, &err);
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_control_reply(client, json_pack("{s:i, s:s, s:b, s:b}", "schema",
+						     WEIR_JSON_SCHEMA, "what", what, "confirmed",
+						     !undo, "saved", !undo && waiting.save));
+}

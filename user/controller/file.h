@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Small files that must survive a crash: the controller's own memory. */
+#pragma once
+
+/*
+ * The text is the file's whole content when this returns, on disk; until then, and on an error,
+ * the file is as it was. Makes the file's folder (not those above it). Mode 0600. -errno.
+ */
+int weir_file_replace(const char *path, const char *text);
+
+/* Gone, on disk too, when this returns; one that was not there is fine. -errno. */
+int weir_file_remove(const char *path);
