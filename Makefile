@@ -219,4 +219,5 @@ test:
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Not those of scripts/coverage.sh's copy of the tree.
+-include $(shell find $(B) -path $(B)/coverage -prune -o -name '*.d' -print 2>/dev/null)
