@@ -239,6 +239,7 @@ __noinline int weir_gate_leave(const struct weir_socket_gate *gate, uint64_t now
 	struct weir_set *first, *second, *set;
 	struct weir_charge charge = { 0 };
 	uint64_t *state, word;
+	uint32_t way;
 
 	if (!gate)
 		return 0;
@@ -249,7 +250,9 @@ __noinline int weir_gate_leave(const struct weir_socket_gate *gate, uint64_t now
 	set = first && second ? weir_place_find(&charge, first, second) : 0;
 	if (!set)
 		return 0;
-	state = &set->state[charge.way & (WEIR_WAYS - 1)];
+	way = charge.way;
+	weir_opaque(way);
+	state = &set->state[way & (WEIR_WAYS - 1)];
 	_Pragma("clang loop unroll(disable)")
 	for (int i = 0; i < WEIR_LEAVE_TRIES; i++) {
 		word = weir_once(*state);

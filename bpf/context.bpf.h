@@ -63,15 +63,20 @@ static __always_inline struct weir_cpu *weir_cpu_at(uint32_t cpu)
 }
 
 /*
- * A value that clang knows nothing about from here on: it can't make a 32-bit OR of an addition
- * of disjoint bits, after which the verifier of 6.1 knows nothing about it either.
+ * A value that clang knows nothing about from here on. The verifier of 6.1 forgets the bounds of
+ * a 32-bit OR (clang makes one of an addition of disjoint bits) and of a value that was put on
+ * the stack as 32 bits: so a mask before it keeps clang from the OR, one after it is applied
+ * where the value is used, even where clang knows from a table that it isn't needed.
  */
 #define weir_opaque(value) asm volatile("" : "+r"(value))
 
 static __always_inline struct weir_limit *weir_limit_at(uint32_t generation, uint32_t index)
 {
-	uint32_t at = index & (WEIR_LIMITS_MAX - 1);
+	uint32_t at;
 
+	weir_opaque(index);
+	at = index & (WEIR_LIMITS_MAX - 1);
 	weir_opaque(at);
+	weir_opaque(generation);
 	return &weir_board.limits[at + (generation & 1) * WEIR_LIMITS_MAX];
 }

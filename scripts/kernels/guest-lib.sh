@@ -16,7 +16,7 @@ at_least() {
 # start_here NAME: weir by $CONFIG, ready or a failure.
 start_here() {
   spawn weir s "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
-  wait_for 100 weir_ready_or_ended
+  wait_for 300 weir_ready_or_ended
   if grep -q ^ready: "$LAB_DIR/weir.err"; then
     pass "$1"
   else
