@@ -142,7 +142,7 @@ $(B)/san/%.o: %.c
 	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) $(SAN) -Itests -c $< -o $@
 
 # Of the CLI what needs neither a terminal nor a controller.
-CLI_PURE := user/cli/output.c user/cli/top_layout.c user/cli/top_model.c
+CLI_PURE := user/cli/log.c user/cli/output.c user/cli/top_layout.c user/cli/top_model.c
 
 $(B)/san/libweir.a: $(patsubst %.c,$(B)/san/%.o,$(LIB_SRC) $(CTRL_SRC) $(CLI_PURE))
 	$(call say,AR,$@)
@@ -224,4 +224,5 @@ test:
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Not those of scripts/coverage.sh's copy of the tree.
+-include $(shell find $(B) -path $(B)/coverage -prune -o -name '*.d' -print 2>/dev/null)

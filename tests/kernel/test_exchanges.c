@@ -375,7 +375,47 @@ static void a_refused_reload_leaves_nothing(void)
 	end();
 }
 
+/* One before it goes, one after it comes: a service is found at its new index, with its counts. */
+static void counts_follow_a_service_that_moves_in_the_file(void)
+{
+	static const char *const files[] = {
+		"  - {name: old, match: {proto: tcp, to_port: 81}, deadline: 2s}\n"
+		"  - {name: web, match: {proto: tcp, to_port: 8080}, deadline: 2s}\n",
+		"  - {name: web, match: {proto: tcp, to_port: 8080}, deadline: 2s}\n"
+		"  - {name: new, match: {proto: tcp, to_port: 81}, deadline: 2s}\n",
+	};
+	const struct weir_service_output output = { .ceiling = 7 };
+	struct weir_service_counts seen;
+	struct weir_error err;
+	char text[512];
+
+	begin("2s");
+	open_some(1);
+	pass(clients.fd[0], peer_of(clients.fd[0]), "GET");
+	pass(peer_of(clients.fd[0]), clients.fd[0], "200");
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text),
+			 "version: 1\nledger: {keys: 1024}\ninterfaces: [{name: w0, mode: native}]\n"
+			 "services:\n%s", files[i]);
+		lab_write(lab.config, text);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
+		CU_ASSERT_EQUAL(weir_engine_service_read(engine, 1 - i, now_ns(), &seen), 0);
+		CU_ASSERT_EQUAL(seen.success, 1);
+		CU_ASSERT_EQUAL(weir_engine_service_read(engine, i, now_ns(), &seen), 0);
+		CU_ASSERT_EQUAL(seen.success, 0);
+	}
+	CU_ASSERT_EQUAL(weir_engine_service_read(engine, 2, now_ns(), &seen), -ENOENT);
+	CU_ASSERT_EQUAL(weir_engine_service_steer(engine, 2, now_ns(), &output), -ENOENT);
+	CU_ASSERT_EQUAL(weir_engine_service_steer(engine, 0, now_ns(), &output), 0);
+	CU_ASSERT_EQUAL(engine->exchanges.services[weir_exchanges_find(&engine->exchanges, "web")]
+				.ceiling,
+			7);
+	CU_ASSERT_EQUAL(weir_exchanges_find(&engine->exchanges, "old"), -ENOENT);
+	end();
+}
+
 WEIR_TESTS("exchanges", TEST(kept_alive_connections), TEST(pipelined_requests),
 	   TEST(resets_are_failures), TEST(a_hanging_one_fails_once),
-	   TEST(newcomers_get_what_they_are_told), TEST(addresses_tell_a_service),
+	   TEST(newcomers_get_what_they_are_told),
+	   TEST(counts_follow_a_service_that_moves_in_the_file), TEST(addresses_tell_a_service),
 	   TEST(addresses_tell_newcomers), TEST(a_refused_reload_leaves_nothing))

@@ -153,15 +153,23 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 	return code ? code : weir_lists_open(&engine->lists, &engine->dataplane, err);
 }
 
-/* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
-static void close_engine(struct weir_engine *engine, bool undo)
+/* What only looks on, once or twice. */
+static void close_watches(struct weir_engine *engine)
 {
 	if (engine->netlink_fd >= 0)
 		close(engine->netlink_fd);
-	weir_connections_close(engine->connections);
-	weir_exchanges_close(&engine->exchanges);
 	if (engine->clock_fd >= 0)
 		close(engine->clock_fd);
+	engine->netlink_fd = engine->clock_fd = -1;
+	weir_connections_close(engine->connections);
+	engine->connections = NULL;
+}
+
+/* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
+static void close_engine(struct weir_engine *engine, bool undo)
+{
+	close_watches(engine);
+	weir_exchanges_close(&engine->exchanges);
 	weir_lists_close(&engine->lists);
 	weir_xdp_close(&engine->xdp);
 	weir_programs_forget();
@@ -235,6 +243,8 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 		*out = engine;
 		return 0;
 	}
+	/* Descriptors may be what it lacks, and to take programs off needs some. */
+	close_watches(engine);
 	if (engine->load.published)
 		weir_held_sweep(engine, true);
 	weir_policy_free(policy);

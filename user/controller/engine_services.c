@@ -10,7 +10,7 @@ static int place_of(const struct weir_engine *engine, size_t service)
 {
 	if (service >= engine->policy->service_count)
 		return -ENOENT;
-	return weir_exchanges_find(&engine->exchanges, engine->policy->services[service].name);
+	return engine->exchanges.places[service];
 }
 
 int weir_engine_service_read(const struct weir_engine *engine, size_t service, uint64_t now_ns,

@@ -153,7 +153,7 @@ static void store_ports(struct weir_exchanges_map *map, const struct weir_policy
 	memset(words, 0, sizeof(words));
 	for (size_t i = 0; i < policy->service_count; i++) {
 		const struct weir_ranges *ports = &policy->services[i].match.to_ports;
-		uint64_t number = (uint64_t)weir_exchanges_find(map, policy->services[i].name) + 1;
+		uint64_t number = map->places[i] + 1ULL;
 
 		for (size_t j = 0; j < ports->count; j++) {
 			for (uint32_t p = ports->items[j].low; p <= ports->items[j].high; p++) {
@@ -207,6 +207,7 @@ int weir_exchanges_apply(struct weir_exchanges_map *map, const struct weir_polic
 
 		if (place < 0)
 			place = weir_exchanges_find(map, "");
+		map->places[i] = (uint16_t)place;
 		fill(&map->services[place], service);
 		/* What it looks at is there before it looks. */
 		wrong = add_prefixes(map, place, &service->match.to);

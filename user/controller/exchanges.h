@@ -16,6 +16,8 @@ struct weir_exchanges_map {
 	uint64_t *ports;
 	const struct weir_service_state *states;
 	const struct weir_exchanges *counts; /* [cpu][WEIR_SERVICES_MAX] */
+	/* Of each service of the policy that was applied last. */
+	uint16_t places[WEIR_SERVICES_MAX];
 	uint32_t cpus;
 	int prefixes_fd; /* borrowed */
 	size_t bytes[4]; /* private */

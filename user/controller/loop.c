@@ -354,7 +354,7 @@ int weir_loop_run(const struct weir_loop_options *options, struct weir_error *er
 	loop->pins = options->pins ? options->pins : WEIR_PINS_DEFAULT;
 	rc = start(loop, err);
 	if (!rc) {
-		log_format(loop, "ready: %s", loop->socket);
+		log_format(loop, WEIR_LOOP_READY "%s", loop->socket);
 		notify("READY=1\n");
 		event_base_dispatch(loop->base);
 		notify("STOPPING=1\n");

@@ -6,6 +6,8 @@
 #include "controller/error.h"
 
 #define WEIR_SOCKET_DEFAULT "/run/weir/weir.sock"
+/* How the line begins that says that the limits are in force and commands are answered. */
+#define WEIR_LOOP_READY "ready: "
 #define WEIR_VERSION "0.1.0"
 
 struct weir_loop_options {
