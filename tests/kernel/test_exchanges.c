@@ -395,7 +395,8 @@ static void counts_follow_a_service_that_moves_in_the_file(void)
 	pass(peer_of(clients.fd[0]), clients.fd[0], "200");
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(text, sizeof(text),
-			 "version: 1\nledger: {keys: 1024}\ninterfaces: [{name: w0, mode: native}]\n"
+			 "version: 1\nledger: {keys: 1024}\n"
+			 "interfaces: [{name: w0, mode: native}]\n"
 			 "services:\n%s", files[i]);
 		lab_write(lab.config, text);
 		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);

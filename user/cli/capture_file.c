@@ -192,7 +192,7 @@ int weir_capture_file_replay(struct weir_capture_file *file, const struct weir_c
 		code = replay(file, step, context, &err);
 		tell(file, true);
 	}
-	return code ? weir_cli_fail(cli, weir_control_code(code), &err) : WEIR_EXIT_OK;
+	return code ? weir_cli_fail(cli, weir_error_code(code), &err) : WEIR_EXIT_OK;
 }
 
 void weir_capture_file_close(struct weir_capture_file *file)

@@ -87,7 +87,7 @@ static int run(struct weir_cli *cli)
 			weir_error_set(&err, rc, "the number of CPUs: %s", strerror(-rc));
 	}
 	if (rc)
-		code = weir_cli_fail(cli, weir_control_code(rc), &err);
+		code = weir_cli_fail(cli, weir_error_code(rc), &err);
 	else
 		code = cli->json ? say_json(cli, policy, &shape) : say_text(policy, &shape);
 	weir_policy_free(policy);

@@ -27,7 +27,7 @@ static int run(struct weir_cli *cli)
 
 	weir_log_open(&log, stderr, (int64_t)weir_monotonic_ns());
 	rc = weir_loop_run(&options, &err);
-	return rc ? weir_cli_fail(cli, weir_control_code(rc), &err) : WEIR_EXIT_OK;
+	return rc ? weir_cli_fail(cli, weir_error_code(rc), &err) : WEIR_EXIT_OK;
 }
 
 const struct weir_command weir_command_run = {

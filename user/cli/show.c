@@ -232,7 +232,7 @@ static int run_pinned(const struct weir_cli *cli, const char *what)
 		return code;
 	}
 	report = weir_report_show(&pinned->view, what, &rc, &err);
-	code = rc ? weir_cli_fail(cli, weir_control_code(rc), &err) : say(cli, report);
+	code = rc ? weir_cli_fail(cli, weir_error_code(rc), &err) : say(cli, report);
 	weir_pinned_close(pinned);
 	return code;
 }

@@ -311,7 +311,7 @@ static void pin(struct weir_xdp *xdp, const struct weir_xdp_found *found)
 	close(fd);
 }
 
-/* What a kernel or driver refuses is no bad input, whatever its code (weir_control_code). */
+/* What a kernel or driver refuses is no bad input, whatever its code (weir_error_code). */
 static int as_refusal(int code)
 {
 	switch (code) {

@@ -10,7 +10,7 @@
 
 static void fail(struct weir_control_client *client, int error, const struct weir_error *err)
 {
-	weir_control_fail(client, weir_control_code(error), err->text);
+	weir_control_fail(client, weir_error_code(error), err->text);
 }
 
 /* ---- terms ---- */

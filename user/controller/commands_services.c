@@ -10,7 +10,7 @@ static void answer(struct weir_loop *loop, struct weir_control_client *client, c
 	json_t *services;
 
 	if (rc) {
-		weir_control_fail(client, weir_control_code(rc), err->text);
+		weir_control_fail(client, weir_error_code(rc), err->text);
 		return;
 	}
 	services = weir_services_json(loop->services, name, &rc);

@@ -417,24 +417,6 @@ void *weir_control_client_context(const struct weir_control_client *client)
 	return client->control->options.context;
 }
 
-int weir_control_code(int error)
-{
-	switch (error) {
-	case -EINVAL:
-	case -ENOENT:
-	case -ERANGE:
-	case -E2BIG:
-	case -EFBIG:
-	case -EOPNOTSUPP:
-	case -ENAMETOOLONG:
-	case -EALREADY:
-	case -ECONNABORTED:
-		return 1;
-	default:
-		return 2;
-	}
-}
-
 int weir_control_start(struct weir_control **control, struct event_base *base,
 		       const struct weir_control_options *options, struct weir_error *err)
 {

@@ -66,9 +66,6 @@ void weir_control_stop(struct weir_control *control);
 /* The context of the control socket that a client came by. */
 void *weir_control_client_context(const struct weir_control_client *client);
 
-/* The code that goes with an -errno: 1 for what was refused (bad input, not found), else 2. */
-int weir_control_code(int error);
-
 /* Answers; takes over `result` (NULL: memory was out, and the answer says so). */
 void weir_control_reply(struct weir_control_client *client, json_t *result);
 void weir_control_fail(struct weir_control_client *client, int code, const char *sentence);

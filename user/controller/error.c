@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "controller/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,4 +38,22 @@ void weir_error_prefix(struct weir_error *err, const char *format, ...)
 	used = strlen(err->text);
 	snprintf(err->text + used, sizeof(err->text) - used, "%s", old.text);
 	make_printable(err->text);
+}
+
+int weir_error_code(int error)
+{
+	switch (error) {
+	case -EINVAL:
+	case -ENOENT:
+	case -ERANGE:
+	case -E2BIG:
+	case -EFBIG:
+	case -EOPNOTSUPP:
+	case -ENAMETOOLONG:
+	case -EALREADY:
+	case -ECONNABORTED:
+		return 1;
+	default:
+		return 2;
+	}
 }

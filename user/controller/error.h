@@ -18,3 +18,6 @@ int weir_error_set(struct weir_error *err, int code, const char *format, ...)
 /* Puts a context in front of the sentence that is there. */
 void weir_error_prefix(struct weir_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* The exit code that goes with an -errno: 1 for what was refused (bad input, not found), else 2. */
+int weir_error_code(int error);
