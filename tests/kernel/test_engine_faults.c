@@ -322,6 +322,7 @@ static void pins_that_can_not_be_made_are_named(void)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "stranger", 4, 4, 1, NULL);
 	char path[128], pins[96], longer[512];
+	struct weir_engine_options options;
 	struct weir_engine *engine;
 	struct weir_error err;
 
@@ -339,12 +340,10 @@ static void pins_that_can_not_be_made_are_named(void)
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	CU_ASSERT_EQUAL(weir_engine_detach_pins(longer, &err), -ENAMETOOLONG);
-	CU_ASSERT_EQUAL(weir_engine_start(&engine,
-					  &(struct weir_engine_options){ .config = lab.config,
-									 .pins = longer,
-									 .overrides = lab.overrides },
-					  &err),
-			-ENAMETOOLONG);
+	options = (struct weir_engine_options){ .config = lab.config,
+						.pins = longer,
+						.overrides = lab.overrides };
+	CU_ASSERT_EQUAL(weir_engine_start(&engine, &options, &err), -ENAMETOOLONG);
 	strcpy(pins, lab.pins);
 	snprintf(lab.pins, sizeof(lab.pins), "/nowhere/at/all");
 	CU_ASSERT_EQUAL(lab_start(&engine, &err), -ENOENT);
