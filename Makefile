@@ -45,7 +45,7 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean fuzz-targets static list-static FORCE
+.PHONY: all lib tests test check bench clean fuzz fuzz-targets static list-static FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -161,6 +161,7 @@ $(B)/tests/kernel/%: $(B)/tests/kernel/%.o $(RIG_OBJ) $(B)/tests/harness.o $(CTR
 
 $(KERNEL_SRC:%.c=$(B)/%.o) $(RIG_OBJ): CPPFLAGS += -Itests
 $(KERNEL_SRC:%.c=$(B)/%.o) $(RIG_OBJ): | $(SKELS) $(TEST_SKELS)
+$(B)/tests/kernel/test_commands: | $(B)/weir
 $(B)/tests/harness.o: CPPFLAGS += -Itests
 
 # The benchmark: its programs include weir's own (bpf/*.bpf.h).
@@ -183,6 +184,10 @@ FUZZ := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefin
 	-fno-sanitize-recover=all
 
 fuzz-targets: $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+
+# All of them for FUZZ_SECONDS=300 each.
+fuzz:
+	scripts/fuzz.sh
 
 $(B)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)

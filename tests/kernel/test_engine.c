@@ -371,34 +371,44 @@ static void A19_interfaces_keep_their_slots(void)
 }
 
 /* A20: whatever step of the start has no descriptor left, nothing stays behind. */
+/* A start with so few descriptors, in a child: libbpf keeps what a probe that had none has found.
+ * 0: it started, and is off again; 1: it failed and said why; else it said nothing. */
+static int start_with_few(rlim_t few)
+{
+	const struct rlimit files = { few, few };
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		struct weir_engine *engine;
+		struct weir_error err;
+		int code;
+
+		setrlimit(RLIMIT_NOFILE, &files);
+		code = lab_start(&engine, &err);
+		if (!code)
+			weir_engine_stop(engine, true);
+		_exit(!code ? 0 : *err.text ? 1 : 2);
+	}
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 static void A20_failed_start_leaves_nothing(void)
 {
-	struct rlimit files, few;
-	struct weir_engine *engine;
-	struct weir_error err;
-	int failed = 0;
+	int failed = 0, code = 1;
 
 	lab_open();
 	lab_config(W0, TEN_A_DAY);
-	getrlimit(RLIMIT_NOFILE, &files);
-	for (rlim_t limit = 4; limit < 200; limit++) {
-		int code;
-
-		few = (struct rlimit){ limit, files.rlim_max };
-		setrlimit(RLIMIT_NOFILE, &few);
-		code = lab_start(&engine, &err);
-		setrlimit(RLIMIT_NOFILE, &files);
-		if (!code)
-			break;
-		failed++;
-		CU_ASSERT_NOT_EQUAL(err.text[0], '\0');
+	for (rlim_t few = 4; few < 200 && code; few++) {
+		code = start_with_few(few);
+		failed += code == 1;
+		CU_ASSERT(code == 0 || code == 1);
 		CU_ASSERT_FALSE(lab_has_pins());
 		CU_ASSERT_EQUAL(lab_program("w0"), 0);
 	}
 	CU_ASSERT(failed > 10);
-	CU_ASSERT_PTR_NOT_NULL(engine);
-	weir_engine_stop(engine, true);
-	CU_ASSERT_FALSE(lab_has_pins());
+	CU_ASSERT_EQUAL(code, 0);
 	lab_close();
 }
 

@@ -282,6 +282,12 @@ static void a_killed_reload_stays_undone(void)
 	CU_ASSERT(has_rate(engine, "10/d"));
 	CU_ASSERT(lab_said("is as it was when nobody confirmed it"));
 	CU_ASSERT_EQUAL(weir_engine_waiting(engine).state, WEIR_UNDONE);
+	/* An override would make of the file another one than was gone back from. */
+	set(engine, "4/d", true, 0);
+	weir_engine_stop(engine, false);
+	CU_ASSERT_EQUAL_FATAL(start(&engine), 0);
+	CU_ASSERT(has_rate(engine, "10/d") && is_noted());
+	CU_ASSERT_EQUAL(set(engine, "4/d", true, 0), -EALREADY);
 	weir_engine_stop(engine, false);
 	/* Put right, it counts again. */
 	lab_config(W0, "  - {name: per-ip, key: source, bucket: {rate: 7/d, burst: 7}}\n");

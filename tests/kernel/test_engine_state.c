@@ -70,32 +70,46 @@ static void a_slot_given_to_another_starts_from_zero(void)
 	lab_close();
 }
 
-/* B6: pins of another version, and of another size. */
-static void B6_pins_of_another_version_are_refused(void)
+/* What the pinned board says its version is. */
+static void write_version(uint32_t version)
 {
-	struct weir_engine *engine;
 	static struct weir_board board;
-	struct weir_error err;
-	uint32_t zero = 0, program;
+	uint32_t zero = 0;
 	char path[128];
 	int fd;
 
-	lab_open();
-	lab_config(W0, TEN_A_DAY);
-	CU_ASSERT_TRUE_FATAL(lab_start_and_be_killed());
-	program = lab_program("w0");
 	snprintf(path, sizeof(path), "%s/weir_board", lab.pins);
 	fd = bpf_obj_get(path);
-	bpf_map_lookup_elem(fd, &zero, &board);
-	board.active.abi_version = 99;
-	bpf_map_update_elem(fd, &zero, &board, BPF_ANY);
+	CU_ASSERT_EQUAL(bpf_map_lookup_elem(fd, &zero, &board), 0);
+	board.active.abi_version = version;
+	CU_ASSERT_EQUAL(bpf_map_update_elem(fd, &zero, &board, BPF_ANY), 0);
 	close(fd);
-	CU_ASSERT_EQUAL(lab_start(&engine, &err), -EPROTO);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "ABI version 99"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "weir stop --detach"));
-	CU_ASSERT_EQUAL(lab_program("w0"), program);
-	/* What the sentence advises works, whatever the version. */
-	CU_ASSERT_EQUAL(weir_engine_detach_pins(lab.pins, &err), 0);
+}
+
+/* B6: pins of the version before, of a newer one; and of another size. */
+static void B6_pins_of_another_version_are_refused(void)
+{
+	static const uint32_t versions[] = { WEIR_ABI_VERSION - 1, WEIR_ABI_VERSION + 1, 99 };
+	struct weir_engine *engine;
+	struct weir_error err;
+	uint32_t program;
+	char words[32];
+
+	lab_open();
+	lab_config(W0, TEN_A_DAY);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		CU_ASSERT_TRUE_FATAL(lab_start_and_be_killed());
+		program = lab_program("w0");
+		write_version(versions[i]);
+		snprintf(words, sizeof(words), "ABI version %u,", versions[i]);
+		CU_ASSERT_EQUAL(lab_start(&engine, &err), -EPROTO);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, words));
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "weir stop --detach"));
+		CU_ASSERT_EQUAL(lab_program("w0"), program);
+		/* What the sentence advises works, whatever the version. */
+		CU_ASSERT_EQUAL(weir_engine_detach_pins(lab.pins, &err), 0);
+		CU_ASSERT_EQUAL(lab_program("w0"), 0);
+	}
 	CU_ASSERT_EQUAL(lab_start(&engine, &err), 0);
 	weir_engine_stop(engine, true);
 	lab_close();

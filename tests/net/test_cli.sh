@@ -214,13 +214,16 @@ test_show() {
 test_set() {
   local field
 
-  expect_exit "set" 0 "per-ip: bucket rate 500pps burst 100" weir set per-ip rate=500pps burst=100
+  expect_exit "set" 0 "per-ip: enforce bucket rate 500pps burst 100" \
+    weir set per-ip rate=500pps burst=100
   expect_equal "set has acted" "$(json .limits[0].settings.rate show per-ip)" 500
   expect_equal "set -j" "$(json '.limits[0].settings' set per-ip rate=2kpps burst=1000)" \
     '{"rate":2000,"burst":1000}'
   expect_exit "set: a bad value" 1 "'5bps'" weir set per-ip rate=5bps
   expect_exit "set: an unknown field names those there are" 1 "it has rate, burst" \
     weir set per-ip speed=5
+  expect_exit "set says the mode" 0 "per-ip: monitor bucket" weir set per-ip mode=monitor
+  weir set per-ip mode=enforce >/dev/null
   expect_exit "set: no such limit" 1 "there is no limit 'nope'" weir set nope rate=5pps
   expect_exit "set: one bad of two" 1 "'x'" weir set per-ip rate=7pps burst=x
   expect_equal "a refused set changes nothing" "$(json .limits[0].settings.rate show per-ip)" 2000
@@ -248,7 +251,17 @@ test_reload() {
   kill -HUP "${LAB_PID[weir]}"
   check "SIGHUP reloads" wait_for 5 eval \
     '[ "$(json .limits[0].settings.rate show per-ip)" = 1000 ]'
-  expect_equal "reload -j" "$(json '[.schema, .limits]' reload)" "[1,1]"
+  expect_equal "reload -j" "$(json '[.schema, .limits, .notes]' reload)" "[1,1,[]]"
+  weir set per-ip rate=900pps --save >/dev/null
+  expect_exit "reload says what goes over the file" 0 \
+    "note: limit per-ip: rate=900pps (kept by weir set --save in $LAB_DIR/overrides.json)" \
+    weir reload
+  rm "$LAB_DIR/overrides.json"
+  write_config weir.yaml nope7 1000pps
+  expect_exit "reload says which interface is not limited" 0 \
+    "note: NOT limited: interface nope7: there is none of this name now" weir reload
+  write_config weir.yaml "$LAB_IF_S" 1000pps
+  expect_equal "and nothing more when it is right" "$(weir reload)" "reloaded: limits 1"
 }
 
 test_events() {
@@ -374,6 +387,8 @@ test_ended() {
   check "SIGINT leaves the limits" has_xdp
   start_weir
   expect_exit "stop" 0 "the limits stay in force" weir stop
+  expect_exit "show at once finds nobody, and reads the pins" 0 "read from the pins" \
+    weir show per-ip
   await weir || code=$?
   expect_equal "stop: a clean end" "$code" 0
   check "stop leaves the limits" has_xdp

@@ -8,7 +8,7 @@
 #   other ```sh block names the test that has it: `<!-- run by tests/... -->`;
 # - ```yaml blocks are valid: whole files, or entries of limits, or services;
 # - ```nft and ```iptables blocks are taken by nft -c and iptables;
-# - commands are in such blocks, and links lead somewhere.
+# - commands are in such blocks, links lead somewhere, and tests that are named are there.
 #
 #   test_docs.sh [PAGE]    all pages unless given; WEIR_DOC_OUTPUT=FOLDER keeps what blocks said
 
@@ -205,6 +205,38 @@ test_links() {
   expect_equal "links lead to files" "$broken" ""
 }
 
+# wrong_names PAGE: of the tests and scripts that it names, as `tests/unit/test_x.c a_test`
+# or `build/tests/unit/test_x a_test`: files that are not there, tests that are not in them.
+wrong_names() {
+  local words file name
+
+  while read -ra words; do
+    [ "${words[0]}" != sudo ] || words=("${words[@]:1}")
+    file=${words[0]#build/}
+    case $file in *_X.*) continue ;; esac # of any name
+    if [ "$file" != "${words[0]}" ]; then # a program's source
+      [ -e "$LAB_ROOT/$file.c" ] || file=tests/tools/${file#tests/}
+      file+=.c
+    fi
+    [ -e "$LAB_ROOT/$file" ] || { echo "${1##*/}: ${words[*]}"; continue; }
+    for name in "${words[@]:1}"; do
+      case $name in *[!a-zA-Z0-9_]*) continue ;; *_*) ;; *) continue ;; esac
+      grep -qw -- "$name" "$LAB_ROOT/$file" || echo "${1##*/}: $file has no $name"
+    done
+  done < <(grep -oE '`(sudo )?(build/tests|tests|scripts)/[^`*<]+`' "$1" | tr -d '`')
+}
+
+test_names() {
+  local page wrong=
+
+  for page in "${pages[@]}"; do wrong+=$(wrong_names "$page"); done
+  expect_equal "the tests and scripts that are named are there" "$wrong" ""
+  page=$(mktemp)
+  echo '`tests/unit/test_gone.c` `tests/net/lib.sh no_test` `build/tests/unit/test_key`' >"$page"
+  expect_equal "what is not there is found" "$(wrong_names "$page" | wc -l)" 2
+  rm "$page"
+}
+
 case ${1:-} in
   --blocks) run_blocks "$2"; exit ;;
   --netfilter) try_netfilter "$2"; exit ;;
@@ -217,6 +249,7 @@ test_yaml
 test_netfilter
 test_fences
 test_links
+test_names
 for page in "${pages[@]}"; do
   case ${1:-$page} in *"${page##*/}") test_page "$page" ;; esac
 done

@@ -13,7 +13,6 @@
 #include "vector-values.h"
 #include "weir/weir.h"
 
-#define FIELDS_MAX 8
 #define WRONG_SHOWN 20
 
 struct replay {
@@ -323,34 +322,6 @@ static const struct entry *find(const struct replay *r, const char *word)
 	return NULL;
 }
 
-/* Split at single spaces, into `most` words at the most. */
-static size_t split(char *text, char **words, size_t most)
-{
-	size_t count = 0;
-
-	while (text && *text && count < most) {
-		words[count] = strsep(&text, " ");
-		count++;
-	}
-	return count;
-}
-
-static bool parse_fields(const char *types, char *text, struct value *values)
-{
-	char *words[FIELDS_MAX + 1];
-	size_t count = strlen(types);
-	bool whole = !strcmp(types, "e"); /* its spaces are its own */
-
-	if (whole)
-		return parse_value('e', text, &values[0]);
-	if (split(text, words, FIELDS_MAX + 1) != count)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		if (!parse_value(types[i], words[i], &values[i]))
-			return false;
-	return true;
-}
-
 static void judge(struct replay *r, const struct entry *entry, const char *line,
 		  const struct value *want, const struct value *got)
 {
@@ -364,12 +335,6 @@ static void judge(struct replay *r, const struct entry *entry, const char *line,
 	for (i = 0; i < count; i++)
 		print_value(entry->answers[i], &got[i]);
 	putchar('\n');
-}
-
-static void drop(struct value *values)
-{
-	for (size_t i = 0; i < FIELDS_MAX; i++)
-		free(values[i].list);
 }
 
 /* "WORD ARGUMENT… = ANSWER…": replay it. False: it can't be parsed, and says why. */

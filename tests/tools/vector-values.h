@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The values in a vector's line: parsed strictly, compared as shared/vectors/README.md says,
- * printed. For replay-vectors alone. A value's type is a letter:
+ * printed. For replay-vectors and its fuzzer. A value's type is a letter:
  *
  *	i	int64			b	0 or 1
  *	4	int32			~	int64, off by at most one
@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FIELDS_MAX 8
 
 /* One argument or one field of an answer. Which members count depends on its type letter. */
 struct value {
@@ -127,6 +129,40 @@ static bool parse_value(char type, char *text, struct value *value)
 		       (type != 'c' || value->i >= 0) &&
 		       (type != 'b' || value->i == 0 || value->i == 1);
 	}
+}
+
+/* Split at single spaces, into `most` words at the most. */
+static size_t split(char *text, char **words, size_t most)
+{
+	size_t count = 0;
+
+	while (text && *text && count < most) {
+		words[count] = strsep(&text, " ");
+		count++;
+	}
+	return count;
+}
+
+static bool parse_fields(const char *types, char *text, struct value *values)
+{
+	char *words[FIELDS_MAX + 1];
+	size_t count = strlen(types);
+	bool whole = !strcmp(types, "e"); /* its spaces are its own */
+
+	if (whole)
+		return parse_value('e', text, &values[0]);
+	if (split(text, words, FIELDS_MAX + 1) != count)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!parse_value(types[i], words[i], &values[i]))
+			return false;
+	return true;
+}
+
+static void drop(struct value *values)
+{
+	for (size_t i = 0; i < FIELDS_MAX; i++)
+		free(values[i].list);
 }
 
 static bool near_int(int64_t a, int64_t b)

@@ -309,8 +309,10 @@ static void client_too_many_is_told(void)
 	int fds[WEIR_CONTROL_CLIENTS_MAX], extra;
 
 	setup();
-	for (size_t i = 0; i < WEIR_CONTROL_CLIENTS_MAX; i++)
+	for (size_t i = 0; i < WEIR_CONTROL_CLIENTS_MAX; i++) {
 		fds[i] = join();
+		say(fds[i], "{\"command\":\"watch\"}\n");
+	}
 	extra = join();
 	CU_ASSERT(fails_with(extra, 2, "too many clients"));
 	CU_ASSERT_PTR_NULL(line(extra));
@@ -324,6 +326,39 @@ static void client_too_many_is_told(void)
 	teardown();
 }
 
+/* Half-open clients, as many as there are places, and more: who asks is answered. */
+static void who_idles_makes_room(void)
+{
+	int fds[WEIR_CONTROL_CLIENTS_MAX], busy, fd;
+
+	setup();
+	busy = join();
+	say(busy, "{\"command\":\"later\"}\n");
+	for (size_t i = 1; i < WEIR_CONTROL_CLIENTS_MAX; i++) {
+		fds[i] = join();
+		say(fds[i], "{\"comm");
+	}
+	for (int i = 0; i < 3; i++) {
+		fd = join();
+		CU_ASSERT(echoes(fd, i));
+		close(fd);
+		pump();
+		/* The place is taken again: the next has to wait for another's. */
+		fds[0] = join();
+		CU_ASSERT(fails_with(fds[1 + i], 2, "others wait for a place"));
+		CU_ASSERT_PTR_NULL(line(fds[1 + i]));
+		close(fds[1 + i]);
+		fds[1 + i] = fds[0];
+	}
+	CU_ASSERT_PTR_NOT_NULL_FATAL(owed);
+	weir_control_reply(owed, json_integer(1));
+	CU_ASSERT_PTR_NOT_NULL(line(busy));
+	close(busy);
+	for (size_t i = 1; i < WEIR_CONTROL_CLIENTS_MAX; i++)
+		close(fds[i]);
+	teardown();
+}
+
 WEIR_TESTS("control", TEST(answers_each_line_in_order),
 	   TEST(malformed_requests_are_refused_one_by_one), TEST(request_without_an_end_is_cut_off),
 	   TEST(half_open_client_still_gets_its_answer), TEST(client_that_leaves_is_forgotten),
@@ -331,4 +366,5 @@ WEIR_TESTS("control", TEST(answers_each_line_in_order),
 	   TEST(idle_client_is_sent_away_but_not_one_that_waits),
 	   TEST(who_does_not_read_waits_for_himself_alone), TEST(requests_that_pile_up_wait),
 	   TEST(long_answer_comes_in_parts_as_it_is_read),
-	   TEST(slow_subscriber_misses_some_and_memory_is_bounded), TEST(client_too_many_is_told))
+	   TEST(slow_subscriber_misses_some_and_memory_is_bounded), TEST(client_too_many_is_told),
+	   TEST(who_idles_makes_room))

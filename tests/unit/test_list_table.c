@@ -307,5 +307,16 @@ static void again_extends_and_never_shortens(void)
 	weir_list_free(&table);
 }
 
+/* A list that never had an entry has no memory either (fuzz_control, under UBSan). */
+static void an_empty_list_matches_nobody(void)
+{
+	const struct weir_list_table none = { 0 };
+	const uint8_t address[16] = { 10, 1, 2, 3 };
+
+	CU_ASSERT_PTR_NULL(weir_list_match(&none, 4, address, 1));
+	CU_ASSERT_PTR_NULL(weir_list_match(&none, 6, address, 1));
+}
+
 WEIR_TESTS("list_table", TEST(the_trie_says_what_the_entries_mean),
-	   TEST(what_the_kernel_refuses_changes_nothing), TEST(again_extends_and_never_shortens))
+	   TEST(what_the_kernel_refuses_changes_nothing), TEST(again_extends_and_never_shortens),
+	   TEST(an_empty_list_matches_nobody))

@@ -53,7 +53,7 @@ static void the_yaml_itself(void)
 		{ "- 1\n", "w.yaml:1: a mapping belongs here" },
 		{ "mode: enforce\n", "w.yaml:1: field 'version': is missing: add it" },
 		{ "version:\n", "w.yaml:1: field 'version': 'version' has no value" },
-		{ "version: 2\n", "w.yaml:1: field 'version': '2' is out of range: write 1 to 1" },
+		{ "version: 2\n", "w.yaml:1: field 'version': '2' is not known: write 1" },
 		{ "version: 0\n", "field 'version': '0' is zero" },
 		{ "version: 1.0\n", "field 'version': '1.0' is not a whole number" },
 		{ V "limit: []\n", "w.yaml:2: 'limit' is not known here: write one of version," },

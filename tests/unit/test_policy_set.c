@@ -94,6 +94,7 @@ static const struct {
 	const char *says;
 } bad[] = {
 	{ "x", "rate", "1pps", -ENOENT, "there is no limit 'x': see weir show limits" },
+	{ "web", "deadline", "3s", -ENOENT, "'web' is a service, and set changes limits: change" },
 	{ "b", "quota", "1", -ENOENT,
 	  "limit 'b' has no field 'quota' to set: it has rate, burst, mode, untracked" },
 	{ "s", "rate", "1pps", -ENOENT, "it has quota, window, mode, untracked" },

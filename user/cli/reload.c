@@ -5,7 +5,8 @@
 
 static int run(struct weir_cli *cli)
 {
-	json_t *result;
+	json_t *result, *note;
+	size_t i;
 	int code = weir_client_ask(cli, "reload", weir_cli_add_terms(cli, json_object()),
 				   &result);
 
@@ -15,6 +16,8 @@ static int run(struct weir_cli *cli)
 		return weir_cli_print_json(cli, result);
 	printf("reloaded: limits %lld\n",
 	       (long long)json_integer_value(json_object_get(result, "limits")));
+	json_array_foreach(json_object_get(result, "notes"), i, note)
+		printf("note: %s\n", json_string_value(note));
 	weir_cli_say_confirm(cli);
 	json_decref(result);
 	return WEIR_EXIT_OK;

@@ -33,7 +33,8 @@ static int say(const struct weir_cli *cli, json_t *result)
 
 	if (cli->json)
 		return weir_cli_print_json(cli, result);
-	printf("%s: %s%s\n", json_string_value(json_object_get(limit, "name")),
+	printf("%s: %s %s%s\n", json_string_value(json_object_get(limit, "name")),
+	       json_string_value(json_object_get(limit, "mode")),
 	       json_string_value(json_object_get(limit, "setting")),
 	       cli->save && !cli->confirm ? " (saved)" : "");
 	weir_cli_say_confirm(cli);

@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "cli/client.h"
+#include "controller/control_socket.h"
 #include "controller/engine.h"
+#include "controller/outcomes.h"
 #include "controller/report.h"
 
 static int say(const struct weir_cli *cli)
@@ -15,12 +17,26 @@ static int say(const struct weir_cli *cli)
 	return WEIR_EXIT_OK;
 }
 
+/* The sockets of a controller that was killed. One that can't go is in nobody's way. */
+static void remove_sockets(const struct weir_cli *cli)
+{
+	const char *path = weir_client_socket(cli);
+	struct weir_error ignored;
+	char report[256];
+
+	weir_control_remove_dead(path, &ignored);
+	snprintf(report, sizeof(report), "%s" WEIR_OUTCOMES_SUFFIX, path);
+	weir_control_remove_dead(report, &ignored);
+}
+
 /* There is no controller: its data plane may be there still. */
 static int detach(const struct weir_cli *cli)
 {
 	struct weir_error err = { 0 };
 	int rc = weir_engine_detach_pins(cli->pins, &err);
 
+	if (!rc || rc == -ENOENT)
+		remove_sockets(cli);
 	if (!rc)
 		return say(cli);
 	if (rc == -ENOENT)

@@ -142,6 +142,18 @@ static void say_paths(json_t *report)
 	}
 }
 
+/* Limits in monitor mode that would have refused. */
+static unsigned int count_monitors(json_t *report)
+{
+	unsigned int count = 0;
+	json_t *limit;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "limits"), i, limit)
+		count += number(limit, "would_refuse") > 0;
+	return count;
+}
+
 static void say_notes(json_t *report)
 {
 	static const struct {
@@ -163,6 +175,9 @@ static void say_notes(json_t *report)
 			printf("note: %lld packets %s\n", number(report, notes[i].field),
 			       notes[i].words);
 	}
+	if (count_monitors(report) > 1)
+		puts("note: a packet that several limits in monitor mode would refuse counts at "
+		     "each of them; in KEYS, FIRST, LAST and the list at the last only");
 	if (json_is_true(json_object_get(report, "cut_short")))
 		puts("note: the file ends within a packet");
 	json_array_foreach(left_out, i, one)

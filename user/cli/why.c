@@ -22,6 +22,22 @@ static const char *state_of(json_t *limit)
 							    : "untracked: the ledger is full here";
 }
 
+/* Rounded up, so that it is over when it says so. */
+static const char *print_wait(long long ns, char *text)
+{
+	if (ns <= 0)
+		return "-";
+	if (ns < 1000000)
+		return "<1ms";
+	if (ns >= 1000000000)
+		return weir_time_print(((uint64_t)ns / WEIR_NS_PER_SEC +
+					!!((uint64_t)ns % WEIR_NS_PER_SEC)) *
+					       WEIR_NS_PER_SEC,
+				       text);
+	snprintf(text, WEIR_UNIT_TEXT, "%lldms", (ns + 999999) / 1000000);
+	return text;
+}
+
 static void say_limit(struct weir_table *table, json_t *limit)
 {
 	json_t *left = json_object_get(limit, "left");
@@ -38,7 +54,7 @@ static void say_limit(struct weir_table *table, json_t *limit)
 		weir_table_add(table, "%.1f", json_number_value(left));
 	else
 		weir_table_add(table, "-");
-	weir_table_add(table, "%s", wait_ns > 0 ? weir_time_print((uint64_t)wait_ns, time) : "-");
+	weir_table_add(table, "%s", print_wait(wait_ns, time));
 	weir_table_add(table, "%lld",
 		       (long long)json_integer_value(json_object_get(limit, "admitted")));
 	weir_table_add(table, "%lld",

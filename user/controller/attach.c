@@ -39,6 +39,8 @@ static int single_fd(struct weir_xdp *xdp)
 	code = weir_load_programs(xdp->single, &words);
 	if (!code) {
 		weir_program_know(bpf_program__fd(xdp->single->progs.weir_xdp));
+		weir_program_pin_next(bpf_program__fd(xdp->single->progs.weir_xdp),
+				      xdp->load->pins);
 		return bpf_program__fd(xdp->single->progs.weir_xdp);
 	}
 	weir_bpf__destroy(xdp->single);

@@ -311,7 +311,7 @@ static void ban(struct weir_loop *loop, struct weir_control_client *client, json
 static void watch(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
 {
 	(void)arguments;
-	if (loop->subscriber_count == WEIR_CONTROL_CLIENTS_MAX) {
+	if (loop->subscriber_count == WEIR_CONTROL_WATCHERS_MAX) {
 		weir_control_fail(client, 2, "too many are watching: try again");
 		return;
 	}

@@ -108,8 +108,9 @@ void weir_commands_reload(struct weir_loop *loop, struct weir_control_client *cl
 	else
 		weir_control_reply(
 			client,
-			json_pack("{s:i, s:I}", "schema", WEIR_JSON_SCHEMA, "limits",
-				  (json_int_t)weir_engine_policy(loop->engine)->limit_count));
+			json_pack("{s:i, s:I, s:o}", "schema", WEIR_JSON_SCHEMA, "limits",
+				  (json_int_t)weir_engine_policy(loop->engine)->limit_count,
+				  "notes", weir_engine_notes(loop->engine)));
 }
 
 /* ---- confirm ---- */

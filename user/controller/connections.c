@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "controller/pins.h"
+
 #include "connections.skel.h"
 
 #define PIN "weir_watch_sockets"
@@ -87,9 +89,7 @@ static int pin(struct bpf_link *link, const struct weir_load *load, const char *
 	int code;
 
 	snprintf(path, sizeof(path), "%s/%s", load->pins, name);
-	if (unlink(path) && errno != ENOENT)
-		return weir_error_set(err, -errno, "can't replace %s: %s", path, strerror(errno));
-	code = bpf_link__pin(link, path);
+	code = weir_pins_replace(bpf_link__fd(link), path);
 	return code ? weir_error_set(err, code, "can't pin %s: %s", path, strerror(-code)) : 0;
 }
 

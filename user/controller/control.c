@@ -10,9 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "controller/clock.h"
 #include "controller/control_socket.h"
 
 #define WRITE_SECONDS 10 /* without a byte read: the client is given up */
+/* While all places are taken: so long may one ask nothing, or take an answer's part. */
+#define CROWDED_ASK_NS 250000000ULL
+#define CROWDED_TAKE_NS 2000000000ULL
+#define CROWDED_LOOK_MS 50
 
 enum state {
 	WAITING,   /* for a request */
@@ -27,6 +32,7 @@ struct weir_control_client {
 	struct weir_control_client *next, **link; /* in the list of clients */
 	struct bufferevent *events;
 	enum state state;
+	uint64_t since_ns; /* it came, or its last answer or part of one was written */
 	bool ended;   /* it sends no more: close after the answer */
 	bool reading; /* on_read is running */
 	weir_control_next part;
@@ -38,7 +44,7 @@ struct weir_control {
 	struct weir_control_options options;
 	struct event_base *base;
 	struct event *accepting;
-	struct event *resting; /* out of descriptors: accepts again in a while */
+	struct event *resting; /* no descriptors, or no place yet: accepts again in a while */
 	int fd;
 	char path[128];
 	dev_t device; /* of the socket's file: whether it is still ours */
@@ -48,6 +54,15 @@ struct weir_control {
 };
 
 /* ---- a client's end ---- */
+
+/* What it takes at once; else only the loop may take from the front of its output. */
+static void client_flush(struct weir_control_client *client)
+{
+	struct evbuffer *output = bufferevent_get_output(client->events);
+
+	evbuffer_unfreeze(output, 1);
+	evbuffer_write(output, bufferevent_getfd(client->events));
+}
 
 static void client_close(struct weir_control_client *client)
 {
@@ -88,6 +103,7 @@ static void on_read(struct bufferevent *events, void *arg);
 /* After an answer: the next request may already be there. */
 static void answered(struct weir_control_client *client)
 {
+	client->since_ns = weir_monotonic_ns();
 	client->state = client->ended ? LEAVING : WAITING;
 	if (!client->reading)
 		bufferevent_trigger(client->events, EV_READ, BEV_TRIG_IGNORE_WATERMARKS);
@@ -122,6 +138,7 @@ static void send_part(struct weir_control_client *client)
 	bool more = false;
 	json_t *part = client->part(client->part_context, &more);
 
+	client->since_ns = weir_monotonic_ns();
 	if (part && more) {
 		send_line(client,
 			  json_pack("{s:b, s:b, s:o}", "ok", true, "more", true, "result", part));
@@ -292,9 +309,11 @@ static void client_new(struct weir_control *control, int fd)
 		return;
 	}
 	client->control = control;
+	client->since_ns = weir_monotonic_ns();
 	client->link = &control->clients;
 	client->next = control->clients;
 	if (client->next)
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it was taken out of the list. */
 		client->next->link = &client->next;
 	control->clients = client;
 	control->count++;
@@ -309,15 +328,65 @@ static void client_new(struct weir_control *control, int fd)
 		leave(client, 2, "too many clients are connected: try again");
 }
 
+static void rest(struct weir_control *control, unsigned int ms)
+{
+	const struct timeval time = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	event_del(control->accepting);
+	event_add(control->resting, &time);
+}
+
+/* How long it has kept its place without use; 0 for who is owed an answer, or watches. */
+static uint64_t idle_ns(const struct weir_control_client *client, uint64_t now_ns)
+{
+	bool takes = evbuffer_get_length(bufferevent_get_output(client->events));
+
+	if (client->state == ANSWERING || client->state == SUBSCRIBED)
+		return 0;
+	return (now_ns - client->since_ns) / (takes ? CROWDED_TAKE_NS / CROWDED_ASK_NS : 1);
+}
+
+/*
+ * A place for one more: who idles makes room for who comes. False: nobody has idled for long
+ * enough yet. True and none made: all are busy, which whoever comes is told.
+ */
+static bool make_room(struct weir_control *control)
+{
+	struct weir_control_client *idlest = NULL;
+	uint64_t most = 0, now_ns = weir_monotonic_ns();
+
+	if (control->count < WEIR_CONTROL_CLIENTS_MAX)
+		return true;
+	for (struct weir_control_client *client = control->clients; client; client = client->next) {
+		uint64_t idle = idle_ns(client, now_ns);
+
+		if (idle > most) {
+			most = idle;
+			idlest = client;
+		}
+	}
+	if (idlest && most < CROWDED_ASK_NS)
+		return false;
+	if (idlest) {
+		fail_line(idlest, 2, "others wait for a place: ask at once, and read the answer");
+		client_flush(idlest);
+		client_close(idlest);
+	}
+	return true;
+}
+
 static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
-	const struct timeval rest = { .tv_sec = 1 };
 	struct weir_control *control = arg;
 	int client;
 
 	(void)what;
 	/* Over the maximum there is room for some who are told so; more wait in the queue. */
 	while (control->count < 2 * WEIR_CONTROL_CLIENTS_MAX) {
+		if (!make_room(control)) {
+			rest(control, CROWDED_LOOK_MS);
+			return;
+		}
 		client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (client >= 0) {
 			client_new(control, client);
@@ -329,8 +398,7 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
 			return;
 		break;
 	}
-	event_del(control->accepting);
-	event_add(control->resting, &rest);
+	rest(control, 1000);
 }
 
 static void on_rested(evutil_socket_t fd, short what, void *arg)
@@ -400,31 +468,37 @@ int weir_control_start(struct weir_control **control, struct event_base *base,
 	return 0;
 }
 
-void weir_control_stop(struct weir_control *control)
+void weir_control_close_door(struct weir_control *control)
 {
 	struct stat status;
 
-	if (!control)
+	if (control->fd < 0)
 		return;
 	if (control->accepting)
 		event_free(control->accepting);
 	if (control->resting)
 		event_free(control->resting);
-	while (control->clients) {
-		struct weir_control_client *client = control->clients;
-
-		/* Else only the loop, which has ended, may take from its front. */
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): client_close has moved clients on. */
-		evbuffer_unfreeze(bufferevent_get_output(client->events), 1);
-		evbuffer_write(bufferevent_get_output(client->events),
-			       bufferevent_getfd(client->events));
-		client_close(client);
-	}
-	/* What libevent has put off holds their memory. */
-	event_base_loop(control->base, EVLOOP_NONBLOCK);
+	control->accepting = control->resting = NULL;
 	if (!stat(control->path, &status) && status.st_dev == control->device &&
 	    status.st_ino == control->inode)
 		unlink(control->path);
 	close(control->fd);
+	control->fd = -1;
+}
+
+void weir_control_stop(struct weir_control *control)
+{
+	if (!control)
+		return;
+	weir_control_close_door(control);
+	while (control->clients) {
+		struct weir_control_client *client = control->clients;
+
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): client_close has moved clients on. */
+		client_flush(client);
+		client_close(client);
+	}
+	/* What libevent has put off holds their memory. */
+	event_base_loop(control->base, EVLOOP_NONBLOCK);
 	free(control);
 }

@@ -9,8 +9,9 @@
  * are arrays are to be put together. After `watch` the parts don't end.
  *
  * Nobody can hold up the loop or fill the memory: requests, clients, idle time and unread
- * output are all bounded. Only root, the controller's own user and members of the group get
- * in, by the socket's mode and again by the credentials of the peer.
+ * output are all bounded. While all places are taken, who idles makes room for who comes. Only
+ * root, the controller's own user and members of the group get in, by the socket's mode and
+ * again by the credentials of the peer.
  */
 #pragma once
 
@@ -24,6 +25,7 @@
 
 #define WEIR_CONTROL_REQUEST_MAX 65536U /* bytes of a line */
 #define WEIR_CONTROL_CLIENTS_MAX 64U
+#define WEIR_CONTROL_WATCHERS_MAX 32U /* of them: they keep their places */
 #define WEIR_CONTROL_IDLE_SECONDS 30
 #define WEIR_CONTROL_OUTPUT_MAX (4U << 20) /* unread bytes of a stream; more are left out */
 
@@ -55,6 +57,8 @@ struct weir_control_options {
  */
 int weir_control_start(struct weir_control **control, struct event_base *base,
 		       const struct weir_control_options *options, struct weir_error *err);
+/* Nobody new gets in: the next finds no controller. What was asked before can still be answered. */
+void weir_control_close_door(struct weir_control *control);
 /* Ends all clients (what was answered is still sent, as far as they take it at once). Runs the
  * loop once without waiting: events of others must be gone or ready for it. */
 void weir_control_stop(struct weir_control *control);

@@ -48,8 +48,7 @@ bool weir_control_peer_allowed(int fd, gid_t group)
 	return !peer.uid || peer.uid == geteuid() || peer.gid == group || has_group(fd, group);
 }
 
-/* Takes away a socket that nobody listens on. Connecting doesn't wait: a full queue is a
- * living listener too. */
+/* Connecting doesn't wait: a full queue is a living listener too. */
 static int clear(const struct sockaddr_un *address, struct weir_error *err)
 {
 	struct stat status;
@@ -80,6 +79,24 @@ static int clear(const struct sockaddr_un *address, struct weir_error *err)
 	return 0;
 }
 
+static int set_address(struct sockaddr_un *address, const char *path, struct weir_error *err)
+{
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(address->sun_path))
+		return weir_error_set(err, -ENAMETOOLONG, "socket '%s': at most %zu characters",
+				      path, sizeof(address->sun_path) - 1);
+	memcpy(address->sun_path, path, strlen(path) + 1);
+	return 0;
+}
+
+int weir_control_remove_dead(const char *path, struct weir_error *err)
+{
+	struct sockaddr_un address;
+	int rc = set_address(&address, path, err);
+
+	return rc ? rc : clear(&address, err);
+}
+
 static void make_folder(const char *path)
 {
 	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -96,14 +113,13 @@ static void make_folder(const char *path)
 
 int weir_control_listen(const char *path, gid_t group, struct weir_error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
 	mode_t old;
 	int fd, rc;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return weir_error_set(err, -ENAMETOOLONG, "socket '%s': at most %zu characters",
-				      path, sizeof(address.sun_path) - 1);
-	memcpy(address.sun_path, path, strlen(path) + 1);
+	rc = set_address(&address, path, err);
+	if (rc)
+		return rc;
 	make_folder(path);
 	rc = clear(&address, err);
 	if (rc)
@@ -111,13 +127,18 @@ int weir_control_listen(const char *path, gid_t group, struct weir_error *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return weir_error_set(err, -errno, "socket '%s': %s", path, strerror(errno));
-	/* Nobody else's from the first moment; then the group's. */
-	old = umask(0177);
+	/* 0660 by its making, and no links are followed: who may write to the folder can't have
+	 * another file given away. Nobody gets in before listen. */
+	old = umask(0117);
 	rc = bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(old);
-	if (rc || chown(path, (uid_t)-1, group) || chmod(path, 0660) || listen(fd, BACKLOG)) {
+	if (rc || lchown(path, (uid_t)-1, group) || listen(fd, BACKLOG)) {
+		int bound = !rc;
+
 		rc = -errno;
 		close(fd);
+		if (bound)
+			unlink(path);
 		return weir_error_set(err, rc, "socket '%s': %s%s", path, strerror(-rc),
 				      rc == -EPERM ? ": the controller must be in control.group "
 						     "(SupplementaryGroups= in its unit)"

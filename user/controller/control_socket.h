@@ -14,6 +14,9 @@
  */
 int weir_control_listen(const char *path, gid_t group, struct weir_error *err);
 
+/* Takes away a socket that nobody listens on. -EADDRINUSE: somebody does; -EEXIST: no socket. */
+int weir_control_remove_dead(const char *path, struct weir_error *err);
+
 /* Whether the peer is root, our own user, or has `group` among its groups, by the kernel's
  * record of its credentials. Asks no name service, so it can't block. */
 bool weir_control_peer_allowed(int fd, gid_t group);

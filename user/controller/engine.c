@@ -12,6 +12,7 @@
 
 #include "controller/engine_internal.h"
 #include "controller/clock.h"
+#include "controller/file.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
 #include "controller/programs.h"
@@ -56,17 +57,40 @@ uint64_t weir_engine_features(void)
 
 /* ---- policy ---- */
 
-int weir_engine_read_policy(const struct weir_engine *engine, struct weir_policy **policy,
+static void note_kept(void *context, const char *line)
+{
+	struct weir_engine *engine = context;
+
+	json_array_append_new(engine->kept, json_string(line));
+	weir_engine_say(engine, "%s", line);
+}
+
+json_t *weir_engine_notes(const struct weir_engine *engine)
+{
+	json_t *notes = json_copy(engine->kept);
+
+	for (size_t i = 0; notes && i < engine->held.count; i++) {
+		const struct weir_interface_status *status = &engine->held.status[i];
+
+		if (!status->attached)
+			json_array_append_new(notes,
+					      json_sprintf("NOT limited: %s", status->reason));
+	}
+	return notes ? notes : json_array();
+}
+
+int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **policy,
 			    struct weir_error *err)
 {
 	int code = weir_policy_load_file(engine->config, policy, err);
 
 	if (code)
 		return code;
+	json_decref(engine->kept);
+	engine->kept = json_array();
 	code = weir_policy_check_features(*policy, weir_engine_features(), err);
 	if (!code)
-		code = weir_overrides_apply(engine->overrides, *policy, engine->log,
-					    engine->log_context, err);
+		code = weir_overrides_apply(engine->overrides, *policy, note_kept, engine, err);
 	if (!code)
 		return 0;
 	weir_policy_free(*policy);
@@ -155,6 +179,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 		weir_dataplane_unmap(&engine->dataplane);
 	weir_load_close(&engine->load, undo);
 	weir_policy_free(engine->policy);
+	json_decref(engine->kept);
 	free(engine->config);
 	free(engine->pins);
 	free(engine->overrides);
@@ -203,6 +228,10 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 	code = weir_engine_first_policy(engine, &policy, err);
 	if (!code)
 		code = open_maps(engine, (uint32_t)policy->ledger.keys, err);
+	if (!code) {
+		weir_file_sweep(engine->overrides);
+		weir_file_sweep(engine->confirm_file);
+	}
 	if (!code)
 		code = open_netlink(engine, err);
 	if (!code)
@@ -312,6 +341,16 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 	close_engine(engine, detach);
 }
 
+/* No board is pinned: what a killed start or end has left, if anything. */
+static int detach_remains(const char *pins, int code, struct weir_error *err)
+{
+	int removed = weir_pins_remove_remains(pins, err);
+
+	if (removed)
+		return removed > 0 ? 0 : removed;
+	return weir_error_set(err, code, "nothing of weir's in %s: %s", pins, strerror(-code));
+}
+
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 {
 	char path[WEIR_PINS_SIZE + 64];
@@ -324,8 +363,7 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return weir_error_set(err, -errno, "nothing of weir's in %s: %s", pins,
-				      strerror(errno));
+		return detach_remains(pins, -errno, err);
 	lock = weir_pins_lock(pins, err);
 	if (lock < 0) {
 		close(fd);
@@ -337,8 +375,14 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	code = weir_xdp_detach_all(id, err);
 	weir_programs_forget();
 	weir_tc_remove_all(pins, id);
-	if (!code)
+	if (!code) {
 		code = weir_pins_remove(pins);
+		if (code)
+			weir_error_set(err, code,
+				       "the limits are off, but the pins in %s can't be removed: "
+				       "%s: `weir stop --detach` again, when they can",
+				       pins, strerror(-code));
+	}
 	close(lock);
 	return code;
 }

@@ -167,6 +167,9 @@ const struct weir_list_table *weir_engine_list(const struct weir_engine *engine,
 
 /* The policy in force, `set` changes included. Owned by the engine, until the next change. */
 const struct weir_policy *weir_engine_policy(const struct weir_engine *engine);
+/* What of the file, as last read, is not as it says: texts about saved changes that went over it,
+ * and interfaces that are not limited now. The caller's; NULL: no memory. */
+json_t *weir_engine_notes(const struct weir_engine *engine);
 struct weir_dataplane *weir_engine_dataplane(struct weir_engine *engine);
 const char *weir_engine_pins(const struct weir_engine *engine);
 

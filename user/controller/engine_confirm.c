@@ -36,12 +36,14 @@ int weir_engine_may_change(const struct weir_engine *engine, const struct weir_t
 				      weir_time_print((waiting.left_ns / 1000000000 + 1) *
 							      1000000000,
 						      time));
-	if (waiting.state == WEIR_UNDONE && !reload && terms && terms->confirm_ns)
+	/* With a saved value over it the file would be another than what was gone back from. */
+	if (waiting.state == WEIR_UNDONE && !reload && terms &&
+	    (terms->confirm_ns || terms->save))
 		return weir_error_set(err, -EALREADY,
 				      "%s still says what was gone back from, and only one such "
 				      "thing can be remembered: put it right and weir reload, then "
-				      "set --confirm",
-				      engine->config);
+				      "set %s",
+				      engine->config, terms->save ? "--save" : "--confirm");
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 /* What engine.c and engine_interfaces.c share. */
 #pragma once
 
+#include <jansson.h>
+
 #include "controller/attach.h"
 #include "controller/confirm.h"
 #include "controller/connections.h"
@@ -30,6 +32,7 @@ struct weir_engine {
 	weir_engine_log log;
 	void *log_context;
 	struct weir_policy *policy;
+	json_t *kept; /* texts: what the saved changes did to the file when it was last read */
 	struct weir_load load;
 	struct weir_dataplane dataplane;
 	struct weir_generation generation;
@@ -55,7 +58,7 @@ void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 /* ---- engine.c ---- */
 
 /* The file with the saved changes over it. */
-int weir_engine_read_policy(const struct weir_engine *engine, struct weir_policy **policy,
+int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **policy,
 			    struct weir_error *err);
 
 /* ---- engine_enforce.c ---- */

@@ -60,7 +60,10 @@ static int parse_in_range(const struct weir_field *field, const char *text, uint
 		return 0;
 	}
 	rc = number_parser(field->type)(text, &n, err);
-	if (!rc && (n < field->min || n > field->max))
+	if (!rc && field->min == field->max && n != field->min)
+		rc = weir_error_set(err, -ERANGE, "'%s' is not known: write %s", text,
+				    print(field->min, low));
+	else if (!rc && (n < field->min || n > field->max))
 		rc = weir_error_set(err, -ERANGE, "'%s' is out of range: write %s to %s%s", text,
 				    print(field->min, low), print(field->max, high),
 				    level ? ", unlimited or block" : "");

@@ -42,6 +42,20 @@ static int write_all(int fd, const char *text)
 	return fsync(fd) ? -errno : 0;
 }
 
+/* One name for it: what a save that was killed has left is found, and there is one at most. */
+static void temporary_path(const char *path, char temporary[static PATH_SIZE + 8])
+{
+	snprintf(temporary, PATH_SIZE + 8, "%s.new", path);
+}
+
+void weir_file_sweep(const char *path)
+{
+	char temporary[PATH_SIZE + 8];
+
+	temporary_path(path, temporary);
+	unlink(temporary);
+}
+
 int weir_file_replace(const char *path, const char *text)
 {
 	char temporary[PATH_SIZE + 8], copy[PATH_SIZE];
@@ -50,10 +64,11 @@ int weir_file_replace(const char *path, const char *text)
 	if (strlen(path) >= PATH_SIZE)
 		return -ENAMETOOLONG;
 	snprintf(copy, sizeof(copy), "%s", path);
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	temporary_path(path, temporary);
 	if (mkdir(dirname(copy), 0755) && errno != EEXIST)
 		return -errno;
-	fd = mkostemp(temporary, O_CLOEXEC);
+	unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	code = write_all(fd, text);
@@ -61,10 +76,11 @@ int weir_file_replace(const char *path, const char *text)
 		code = -errno;
 	if (!code && rename(temporary, path))
 		code = -errno;
+	/* Renamed it is saved, even if a power cut might still undo it: no reason not to act. */
 	if (code)
 		unlink(temporary);
 	else
-		code = sync_folder(path);
+		sync_folder(path);
 	return code;
 }
 

@@ -8,5 +8,8 @@
  */
 int weir_file_replace(const char *path, const char *text);
 
+/* Takes away what a weir_file_replace that was killed has left beside the file. */
+void weir_file_sweep(const char *path);
+
 /* Gone, on disk too, when this returns; one that was not there is fine. -errno. */
 int weir_file_remove(const char *path);

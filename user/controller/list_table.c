@@ -93,9 +93,11 @@ const struct weir_list_entry *weir_list_match(const struct weir_list_table *tabl
 
 		cut(&prefix, (uint8_t)length);
 		at = weir_list_find(table, &prefix, &found);
+		if (!found)
+			continue;
 		entry = &table->entries[at];
-		if (found && (entry->file || entry->expires_ns == WEIR_LIST_FOREVER ||
-			      now_ns < entry->expires_ns))
+		if (entry->file || entry->expires_ns == WEIR_LIST_FOREVER ||
+		    now_ns < entry->expires_ns)
 			return entry;
 	}
 	return NULL;

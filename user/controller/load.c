@@ -126,11 +126,6 @@ static int adopt(struct weir_load *load, uint32_t keys, struct weir_error *note,
 
 /* ---- a new set ---- */
 
-static void new_path(const char *pins, char *path, size_t size)
-{
-	snprintf(path, size, "%s-new", pins);
-}
-
 static int make_new(struct weir_load *load, uint32_t keys, struct weir_error *err)
 {
 	int code = weir_shape_draw(&load->shape, keys);
@@ -145,7 +140,7 @@ static int pin_new(struct weir_load *load, struct weir_error *err)
 	char folder[WEIR_PINS_SIZE + 8], path[WEIR_PINS_SIZE + 64];
 	struct bpf_map *map;
 
-	new_path(load->pins, folder, sizeof(folder));
+	weir_pins_new_path(load->pins, folder, sizeof(folder));
 	bpf_object__for_each_map(map, load->skeleton->obj)
 	{
 		const char *name = weir_map_pin_name(map);
@@ -170,7 +165,7 @@ int weir_load_publish(struct weir_load *load, struct weir_error *err)
 	code = pin_new(load, err);
 	if (code)
 		return code;
-	new_path(load->pins, folder, sizeof(folder));
+	weir_pins_new_path(load->pins, folder, sizeof(folder));
 	if (rename(folder, load->pins))
 		return weir_error_set(err, -errno, "can't rename %s to %s: %s", folder, load->pins,
 				      strerror(errno));
@@ -215,7 +210,7 @@ static int take_folder(struct weir_load *load, struct weir_error *err)
 	load->adopted = code;
 	snprintf(folder, sizeof(folder), "%s", load->pins);
 	if (!load->adopted) {
-		new_path(load->pins, folder, sizeof(folder));
+		weir_pins_new_path(load->pins, folder, sizeof(folder));
 		if (mkdir(folder, 0700) && errno != EEXIST)
 			return weir_error_set(err, -errno, "can't make %s: %s", folder,
 					      strerror(errno));
@@ -268,8 +263,11 @@ void weir_load_close(struct weir_load *load, bool undo)
 	weir_bpf__destroy(load->skeleton);
 	load->skeleton = NULL;
 	if (undo && !load->adopted && load->lock_fd >= 0) {
-		new_path(load->pins, folder, sizeof(folder));
-		weir_pins_remove(load->published ? load->pins : folder);
+		weir_pins_new_path(load->pins, folder, sizeof(folder));
+		if (load->published)
+			weir_pins_remove(load->pins);
+		else
+			weir_pins_clear(folder);
 	}
 	if (load->lock_fd >= 0)
 		close(load->lock_fd);

@@ -275,7 +275,8 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 	if (!weir_control_group(loop->group, &loop->group_id))
 		log_format(loop,
 			   "control.group '%s': the system has no such group: only root and the "
-			   "group this controller runs as may use the control socket",
+			   "group this controller runs as may use the control socket "
+			   "(`groupadd -r` makes it, for the next start)",
 			   loop->group);
 	options.group = loop->group_id;
 	return weir_control_start(&loop->control, loop->base, &options, err);
@@ -284,7 +285,7 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 static int start(struct weir_loop *loop, struct weir_error *err)
 {
 	const char *text = loop->options->session;
-	struct weir_session session;
+	struct weir_session session = { 0 };
 	const struct weir_engine_options options = {
 		.config = loop->options->config,
 		.pins = loop->pins,
@@ -328,10 +329,13 @@ static void end(struct weir_loop *loop)
 	weir_loop_services_end(loop);
 	if (loop->engine)
 		weir_engine_stop(loop->engine, loop->detach);
-	if (loop->stopper)
+	/* Who is told that it ended must not meet it again. */
+	if (loop->stopper) {
+		weir_control_close_door(loop->control);
 		weir_control_reply(loop->stopper,
 				   json_pack("{s:i, s:b}", "schema", WEIR_JSON_SCHEMA, "detached",
 					     loop->detach));
+	}
 	weir_control_stop(loop->control);
 	if (loop->base)
 		event_base_free(loop->base);

@@ -41,7 +41,7 @@ struct weir_loop {
 	uint64_t reloads, reloads_refused;
 	struct event *watched[7]; /* signals, timer, netlink, clock, ring */
 	size_t watched_count;
-	struct weir_subscriber subscribers[2 * WEIR_CONTROL_CLIENTS_MAX];
+	struct weir_subscriber subscribers[WEIR_CONTROL_WATCHERS_MAX];
 	size_t subscriber_count;
 	struct weir_control_client *stopper; /* who asked to stop: answered at the end */
 	bool detach;			     /* then */

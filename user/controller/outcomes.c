@@ -9,7 +9,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SUFFIX ".report"
 #define FORM "write NAME pass or NAME fail, and rt=12ms behind it if you like"
 
 struct weir_outcomes {
@@ -108,12 +107,12 @@ static int bind_socket(struct weir_outcomes *outcomes, gid_t group, struct weir_
 	outcomes->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (outcomes->fd < 0)
 		return weir_error_set(err, -errno, "socket '%s': %s", path, strerror(errno));
-	/* Nobody else's from the first moment; then the group's. */
-	old = umask(0177);
+	/* As the control socket: no link is followed. */
+	old = umask(0117);
 	rc = bind(outcomes->fd, (struct sockaddr *)&outcomes->address, sizeof(outcomes->address));
 	umask(old);
 	if (!rc)
-		rc = chown(path, (uid_t)-1, group) || chmod(path, 0660);
+		rc = lchown(path, (uid_t)-1, group);
 	return rc ? weir_error_set(err, -errno, "socket '%s': %s", path, strerror(errno)) : 0;
 }
 
@@ -131,13 +130,13 @@ int weir_outcomes_start(struct weir_outcomes **out, struct event_base *base, con
 	outcomes->context = context;
 	outcomes->address.sun_family = AF_UNIX;
 	room = sizeof(outcomes->address.sun_path);
-	if (strlen(socket) + sizeof(SUFFIX) > room) {
+	if (strlen(socket) + sizeof(WEIR_OUTCOMES_SUFFIX) > room) {
 		rc = weir_error_set(err, -ENAMETOOLONG,
-				    "socket '%s" SUFFIX "': at most %zu characters", socket,
-				    room - 1);
+				    "socket '%s" WEIR_OUTCOMES_SUFFIX "': at most %zu characters",
+				    socket, room - 1);
 		goto out;
 	}
-	snprintf(outcomes->address.sun_path, room, "%s" SUFFIX, socket);
+	snprintf(outcomes->address.sun_path, room, "%s" WEIR_OUTCOMES_SUFFIX, socket);
 	rc = bind_socket(outcomes, group, err);
 	if (rc)
 		goto out;

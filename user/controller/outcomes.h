@@ -13,6 +13,7 @@
 #include "controller/error.h"
 #include "controller/policy.h"
 
+#define WEIR_OUTCOMES_SUFFIX ".report" /* behind the control socket's path */
 #define WEIR_OUTCOME_MAX 128U	   /* bytes of a datagram; a longer one is malformed */
 #define WEIR_OUTCOMES_AT_ONCE 512U /* read before others of the loop get their turn */
 

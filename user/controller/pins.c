@@ -90,7 +90,8 @@ int weir_pins_look(const char *pins, struct weir_error *err)
 		return 0;
 	return weir_error_set(err, -EEXIST,
 			      "pins folder '%s' holds things that are not weir's: choose another "
-			      "folder, or empty it",
+			      "folder, or empty it (`weir stop --detach` takes away what is left "
+			      "of an old weir)",
 			      pins);
 }
 
@@ -141,9 +142,38 @@ int weir_pins_switch(const char *pins, struct weir_switch *found, struct weir_er
 	return code;
 }
 
+void weir_pins_new_path(const char *pins, char *path, size_t size)
+{
+	snprintf(path, size, "%s-new", pins);
+}
+
+int weir_pins_replace(int fd, const char *path)
+{
+	char next[PATH_SIZE];
+
+	snprintf(next, sizeof(next), "%s_next", path);
+	unlink(next);
+	if (bpf_obj_pin(fd, next))
+		return -errno;
+	return rename(next, path) ? -errno : 0;
+}
+
 static bool is_ours(const char *name)
 {
 	return !strncmp(name, "weir_", 5);
+}
+
+static bool holds_ours(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (folder && (entry = readdir(folder)))
+		found |= is_ours(entry->d_name);
+	if (folder)
+		closedir(folder);
+	return found;
 }
 
 void weir_pins_empty(const char *folder)
@@ -159,8 +189,50 @@ void weir_pins_empty(const char *folder)
 		closedir(entries);
 }
 
-int weir_pins_remove(const char *folder)
+int weir_pins_clear(const char *folder)
 {
 	weir_pins_empty(folder);
 	return rmdir(folder) ? -errno : 0;
+}
+
+int weir_pins_remove(const char *pins)
+{
+	char folder[PATH_SIZE];
+	int code;
+
+	weir_pins_new_path(pins, folder, sizeof(folder));
+	weir_pins_clear(folder);
+	if (rename(pins, folder))
+		return -errno;
+	code = weir_pins_clear(folder);
+	/* Somebody's own things are in it: they stay where they were put. */
+	if (code && !holds_ours(folder))
+		rename(folder, pins);
+	return code;
+}
+
+/* 1: it held something of ours, which is gone; 0: there is none. */
+static int remove_remains(const char *folder, struct weir_error *err)
+{
+	int lock, code;
+
+	if (!holds_ours(folder) && !is_empty_folder(folder))
+		return 0;
+	lock = weir_pins_lock(folder, err);
+	if (lock < 0)
+		return lock;
+	code = weir_pins_clear(folder);
+	close(lock);
+	return code ? weir_error_set(err, code, "can't remove %s: %s", folder, strerror(-code)) : 1;
+}
+
+int weir_pins_remove_remains(const char *pins, struct weir_error *err)
+{
+	char folder[PATH_SIZE];
+	int fresh, old;
+
+	weir_pins_new_path(pins, folder, sizeof(folder));
+	fresh = remove_remains(folder, err);
+	old = fresh < 0 ? fresh : remove_remains(pins, err);
+	return old ? old : fresh;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "controller/error.h"
 #include "weir/abi.h"
@@ -27,8 +28,23 @@ int weir_pins_lock(const char *folder, struct weir_error *err);
  */
 int weir_pins_switch(const char *pins, struct weir_switch *found, struct weir_error *err);
 
+/* PINS-new: where a set is before it is complete, and again while it is taken away. */
+void weir_pins_new_path(const char *pins, char *path, size_t size);
+
+/* Pins `fd` (a map, a program, a link) as `path` in one step, whatever was pinned there. */
+int weir_pins_replace(int fd, const char *path);
+
 /* Takes what is ours out of the folder, by name. */
 void weir_pins_empty(const char *folder);
 
 /* The same and the folder itself, where nothing else is left in it. -ENOENT: no folder. */
-int weir_pins_remove(const char *folder);
+int weir_pins_clear(const char *folder);
+
+/* As weir_pins_clear, but whoever is killed over it leaves all of the pins in `pins` or none. */
+int weir_pins_remove(const char *pins);
+
+/*
+ * Where no board is pinned: takes away what a killed or failed start or end left in PINS-new and
+ * in `pins`. 1: there was something; 0: nothing; -EBUSY: another controller is at it.
+ */
+int weir_pins_remove_remains(const char *pins, struct weir_error *err);

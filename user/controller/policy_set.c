@@ -94,6 +94,11 @@ int weir_policy_set(struct weir_policy *policy, const char *limit_name,
 	struct weir_policy_limit old, changed;
 	int rc;
 
+	if (!limit && weir_policy_find_service(policy, limit_name))
+		return weir_error_set(err, -ENOENT,
+				      "'%s' is a service, and set changes limits: change the file "
+				      "and reload",
+				      limit_name);
 	if (!limit)
 		return weir_error_set(err, -ENOENT, "there is no limit '%s': see weir show limits",
 				      limit_name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "controller/programs.h"
+#include "controller/pins.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define KNOWN_MAX 4U /* of this run and of the one before */
+#define KNOWN_MAX 5U /* of this run, of the one before, and what that was about to attach */
 #define PATH_SIZE 256
 
 static struct {
@@ -47,17 +48,30 @@ static void pin_path(const char *pins, char *path)
 	snprintf(path, PATH_SIZE, "%s/weir_xdp", pins);
 }
 
-void weir_programs_recall(const char *pins)
+/* As weir_pins_replace names it. */
+static void next_path(const char *pins, char *path)
 {
-	char path[PATH_SIZE];
-	int fd;
+	snprintf(path, PATH_SIZE, "%s/weir_xdp_next", pins);
+}
 
-	pin_path(pins, path);
-	fd = bpf_obj_get(path);
+static void recall(const char *path)
+{
+	int fd = bpf_obj_get(path);
+
 	if (fd < 0)
 		return;
 	weir_program_know(fd);
 	close(fd);
+}
+
+void weir_programs_recall(const char *pins)
+{
+	char path[PATH_SIZE];
+
+	pin_path(pins, path);
+	recall(path);
+	next_path(pins, path);
+	recall(path);
 }
 
 void weir_programs_forget(void)
@@ -68,9 +82,25 @@ void weir_programs_forget(void)
 
 void weir_program_pin(int fd, const char *pins)
 {
-	char path[PATH_SIZE];
+	char path[PATH_SIZE], next[PATH_SIZE];
+	int there;
 
 	pin_path(pins, path);
-	unlink(path);
-	(void)!bpf_obj_pin(fd, path);
+	next_path(pins, next);
+	there = bpf_obj_get(next);
+	if (there >= 0 && weir_program_id(there) == weir_program_id(fd))
+		rename(next, path);
+	else
+		weir_pins_replace(fd, path);
+	if (there >= 0)
+		close(there);
+}
+
+void weir_program_pin_next(int fd, const char *pins)
+{
+	char next[PATH_SIZE];
+
+	next_path(pins, next);
+	unlink(next);
+	(void)!bpf_obj_pin(fd, next);
 }

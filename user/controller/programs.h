@@ -18,7 +18,11 @@ void weir_program_know(int fd);
 void weir_programs_recall(const char *pins);
 void weir_programs_forget(void);
 
-/* In the place of an earlier one. Without it a start with all capabilities still works. */
+/*
+ * The one that is about to be attached, then the same once it is: in the place of an earlier one,
+ * and whoever is killed in between knows both. Without pins a start with all capabilities works.
+ */
+void weir_program_pin_next(int fd, const char *pins);
 void weir_program_pin(int fd, const char *pins);
 
 /* 0 if it can't be had. */

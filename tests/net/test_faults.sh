@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# kill -9 at every step: of start, reload, set, freeze, lists, stop and detach, at each call by
+# which the controller would change something (tests/tools/kill-at.c). After each the flood is
+# limited as before, the next start goes on from there, and `stop --detach` leaves nothing.
+# (Which steps are taken: faults.sh.)
+
+# shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317,SC2119
+. "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=weir.sh
+. "$(dirname "$0")/weir.sh"
+# shellcheck source-path=SCRIPTDIR source=faults.sh
+. "$(dirname "$0")/faults.sh"
+
+# start_and_kill N: true if the start was killed; else the controller runs, as `fault`.
+start_and_kill() {
+  begin_at "$1"
+  [ "$(report event)" = killed ] && await fault
+}
+
+# ask_and_kill N [--to-end] WEIR-ARGUMENTS...: true if the controller was killed over it.
+ask_and_kill() {
+  local n=$1 more=()
+
+  shift
+  if [ "$1" = --to-end ]; then
+    more=(--to-end)
+    shift
+  fi
+  timeout 60 "$LAB_TOOLS/kill-at" "$n" --pid "${LAB_PID[weir]}" "${more[@]}" -- "$WEIR" "$@" \
+    >"$LAB_DIR/fault.out" 2>"$LAB_DIR/fault.err" || return 1
+  forget_weir
+}
+
+forget_weir() {
+  wait "${LAB_PID[weir]}" 2>/dev/null
+  unset "LAB_PID[weir]"
+}
+
+# A start after the fault, or (every other time) none; then off with it, and nothing is left.
+goes_on_or_off() {
+  local left
+
+  note_maps
+  if [ $((faults % 2)) = 0 ]; then
+    start_weir
+    wait_for 5 refuses_more_than 0 || fail "$at: the next start limits" "it refuses nothing"
+    note_maps
+    detach
+    await weir
+  else
+    detach
+  fi
+  left=$(leftovers)
+  [ -z "$left" ] || fail "$at: nothing is left" "$left"
+  [ -z "$left" ]
+}
+
+fresh_start() {
+  local killed=1
+
+  start_and_kill "$1" || killed=0
+  if [ "$killed" = 1 ]; then
+    verdict goes_on_or_off
+  else
+    note_maps
+    detach
+    await fault
+    expect_equal "a start that nobody killed leaves nothing after its end" "$(leftovers)" ""
+  fi
+  [ "$killed" = 1 ]
+}
+
+# The plane of before limits through the start that dies, and through the next one.
+adopting_start() {
+  local before
+
+  before=$(look)
+  if start_and_kill "$1"; then
+    verdict limits_since "$before"
+  else
+    at="$1 steps: nobody killed it"
+    check "adopting start, $at" limits_since "$before"
+    weir stop >/dev/null || fail "stop" "exit $?"
+    await fault
+    return 1
+  fi
+}
+
+# running NAME ARGUMENTS...: a controller runs; asked, it dies; the next one goes on.
+asked() {
+  local n=${*: -1} before
+
+  [ -n "${LAB_PID[weir]:-}" ] || start_weir
+  before=$(look)
+  ask_and_kill "$n" "${@:1:$#-1}" || return 1
+  verdict limits_since "$before"
+  start_weir
+  check_overrides
+  limits_since "$before" || fail "$at: and over the next start"
+}
+
+check_overrides() {
+  local left
+
+  [ ! -e "$LAB_DIR/overrides.json" ] || jq -e .version "$LAB_DIR/overrides.json" >/dev/null ||
+    fail "$at: the saved values" "$(cat "$LAB_DIR/overrides.json")"
+  left=$(compgen -G "$LAB_DIR/overrides.json?*")
+  [ -z "$left" ] || fail "$at: no file is left after a start" "$left"
+}
+
+reloaded() {
+  write_policy "$([ $((faults % 2)) = 0 ] && echo odd || echo even)"
+  asked reload "$1"
+}
+
+stopped() {
+  [ -n "${LAB_PID[weir]:-}" ] || start_weir
+  asked --to-end stop "$1" && return
+  forget_weir
+  return 1
+}
+
+detached() {
+  [ -n "${LAB_PID[weir]:-}" ] || start_weir
+  note_maps
+  if ask_and_kill "$1" --to-end stop --detach; then
+    verdict goes_on_or_off
+  else
+    forget_weir
+    return 1
+  fi
+}
+
+# The controller is dead already, and `weir stop --detach` itself is killed.
+detached_without() {
+  start_weir
+  note_maps
+  kill_weir
+  timeout 60 nsenter --net="/run/netns/$LAB_NS_S" "$LAB_TOOLS/kill-at" "$1" -- \
+    "$WEIR" stop --detach >"$LAB_DIR/fault.out" 2>"$LAB_DIR/fault.err" || return 1
+  verdict goes_on_or_off
+}
+
+# Without CAP_SYS_ADMIN the kernel opens no program by its id: ours is known by its pin alone, and
+# must be, whenever the start before died. (A user of its own makes the pins.)
+start_as_user() {
+  local caps=-all,+bpf,+net_admin,+perfmon before
+
+  export WEIR_PINS=$LAB_DIR/bpf/user/weir WEIR_SOCKET=$LAB_DIR/user/weir.sock
+  rm -f "$LAB_DIR/overrides.json"
+  as=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps"
+    --ambient-caps "$caps" --bounding-set "$caps")
+  [ -e "$WEIR_PINS" ] || plain_start_as_user "$at: first"
+  before=$(look)
+  if begin_at "$1" && [ "$(report event)" = killed ]; then
+    await fault
+    verdict limits_since "$before"
+    plain_start_as_user "$at: the next"
+    return 0
+  fi
+  note_maps
+  detach
+  await fault
+  as=()
+  expect_equal "without CAP_SYS_ADMIN: nothing is left" "$(leftovers)" ""
+  return 1
+}
+
+plain_start_as_user() {
+  begin_at 100000
+  [ "$(report event)" = free ] || fail "$1 start" "$(cat "$LAB_DIR/fault.err")"
+  kill -KILL "$(report pid)"
+  await fault 2>/dev/null
+}
+
+weir_lab 4
+or_give_up chmod 711 "$LAB_DIR" "$LAB_DIR/bpf"
+or_give_up install -d -o 65534 "$LAB_DIR/user" "$LAB_DIR/bpf/user"
+need tc iproute2
+echo "# seed $WEIR_FAULT_SEED"
+write_policy even
+flood_anew
+every "a first start" 12 fresh_start
+
+start_weir
+sleep 0.5 # the burst is spent
+first=$(look)
+every "reload" 4 reloaded
+every "set" 1 asked set other rate=8kpps
+every "set --save" 3 asked set other rate=7kpps --save
+every "freeze" 1 asked freeze web
+every "deny" 2 asked deny add 192.0.2.1
+every "stop" 1 stopped
+every "a start over what is there" 7 adopting_start
+check "all of that let no more than the rate through" limits_since "$first"
+
+flood_anew
+every "stop --detach" 10 detached
+every "stop --detach, the controller dead" 10 detached_without
+every "a start without CAP_SYS_ADMIN" 6 start_as_user
+expect_between "steps that were killed" "$faults" 20 1000
+stop flood
+finish
