@@ -18,7 +18,7 @@
 /* Every kind of thing that an engine opens. */
 #define ALL_KINDS                                                                                  \
 	TEN_A_DAY                                                                                  \
-/* A start opens some 150 and each failing one takes part of a second: not all are tried. */
+	"  - {name: ring, key: source, keys: 1024, sliding: {quota: 4, window: 1s}}\n"             \
 	"  - {name: in, key: source, match: {hook: tc-ingress}, bucket: {rate: 1/d}}\n"            \
 	"  - {name: out, key: source, match: {hook: tc-egress}, bucket: {rate: 1/d}}\n"            \
 	"  - {name: conns, key: source, match: {proto: tcp}, gate: {limit: 5}}\n"                  \
