@@ -7,7 +7,8 @@
 #   coverage.sh                 all of unit, vectors, kernel and net: takes as long as they do
 #   coverage.sh unit kernel     only these groups
 #
-# A controller that is killed with -9 takes its counts with it, so net tests show less than ran.
+# What is killed with -9 takes its counts with it, so net tests show less than ran: of test_cli.sh
+# all that comes before test_killed. Groups that are left out show as lines that nothing runs.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2

@@ -18,7 +18,7 @@
 /* Every kind of thing that an engine opens. */
 #define ALL_KINDS                                                                                  \
 	TEN_A_DAY                                                                                  \
-	"  - {name: ring, key: source, keys: 1024, sliding: {quota: 4, window: 1s}}\n" \
+	"  - {name: ring, key: source, keys: 1024, sliding: {quota: 4, window: 1s}}\n"             \
 	"  - {name: in, key: source, match: {hook: tc-ingress}, bucket: {rate: 1/d}}\n"            \
 	"  - {name: out, key: source, match: {hook: tc-egress}, bucket: {rate: 1/d}}\n"            \
 	"  - {name: conns, key: source, match: {proto: tcp}, gate: {limit: 5}}\n"                  \
@@ -340,9 +340,9 @@ static void pins_that_can_not_be_made_are_named(void)
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	CU_ASSERT_EQUAL(weir_engine_detach_pins(longer, &err), -ENAMETOOLONG);
-	options = (struct weir_engine_options){
-		.config = lab.config, .pins = longer, .overrides = lab.overrides
-	};
+	options = (struct weir_engine_options){ .config = lab.config,
+						.pins = longer,
+						.overrides = lab.overrides };
 	CU_ASSERT_EQUAL(weir_engine_start(&engine, &options, &err), -ENAMETOOLONG);
 	strcpy(pins, lab.pins);
 	snprintf(lab.pins, sizeof(lab.pins), "/nowhere/at/all");

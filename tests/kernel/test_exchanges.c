@@ -375,7 +375,7 @@ static void a_refused_reload_leaves_nothing(void)
 	end();
 }
 
-/* One before it goes, one after it comes: a service is found at its new index, with its counts. */
+/* One before it goes, one after it comes: it is found at its new index, with its counts. */
 static void counts_follow_a_service_that_moves_in_the_file(void)
 {
 	static const char *const files[] = {
@@ -396,8 +396,8 @@ static void counts_follow_a_service_that_moves_in_the_file(void)
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(text, sizeof(text),
 			 "version: 1\nledger: {keys: 1024}\n"
-			 "interfaces: [{name: w0, mode: native}]\n"
-			 "services:\n%s", files[i]);
+			 "interfaces: [{name: w0, mode: native}]\nservices:\n%s",
+			 files[i]);
 		lab_write(lab.config, text);
 		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
 		CU_ASSERT_EQUAL(weir_engine_service_read(engine, 1 - i, now_ns(), &seen), 0);
