@@ -131,7 +131,7 @@ static void settings_are_in_base_units(void)
 static void gates_and_reloads(void)
 {
 	const struct weir_connection_counts counts = { .entered = 12, .left = 9, .recounted = 1 };
-	char *text;
+	char *text, build[64];
 
 	setup();
 	text = printed();
@@ -145,7 +145,9 @@ static void gates_and_reloads(void)
 	CU_ASSERT(prints("weir_gate_connections_recounted_total 1"));
 	CU_ASSERT(prints("weir_reloads_total{result=\"applied\"} 3"));
 	CU_ASSERT(prints("weir_reloads_total{result=\"refused\"} 1"));
-	CU_ASSERT(prints("weir_build_info{version=\"0.0.7\",abi=\"2\"} 1"));
+	snprintf(build, sizeof(build), "weir_build_info{version=\"0.0.7\",abi=\"%d\"} 1",
+		 WEIR_ABI_VERSION);
+	CU_ASSERT(prints(build));
 	teardown();
 }
 

@@ -334,6 +334,8 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 	if (!engine)
 		return;
 	if (detach) {
+		/* To take programs off needs descriptors. */
+		close_watches(engine);
 		weir_held_sweep(engine, true);
 		engine->load.adopted = false;
 		engine->load.published = true;
