@@ -144,14 +144,14 @@ failing_detach() {
 }
 
 test_any_call() {
-  every "a first start" 20 failing_start
+  every "a first start" 40 failing_start
   start_weir
   sleep 0.5
   every "reload" 5 failing_reload
   every "set --save" 3 failing_save
   rm -f "$LAB_DIR/overrides.json"
   kill_weir
-  every "a start over what is there" 20 failing_adoption
+  every "a start over what is there" 40 failing_adoption
   every "stop --detach" 20 failing_detach
 }
 

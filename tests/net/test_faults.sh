@@ -181,7 +181,7 @@ need tc iproute2
 echo "# seed $WEIR_FAULT_SEED"
 write_policy even
 flood_anew
-every "a first start" 12 fresh_start
+every "a first start" 24 fresh_start
 
 start_weir
 sleep 0.5 # the burst is spent
@@ -192,13 +192,13 @@ every "set --save" 3 asked set other rate=7kpps --save
 every "freeze" 1 asked freeze web
 every "deny" 2 asked deny add 192.0.2.1
 every "stop" 1 stopped
-every "a start over what is there" 7 adopting_start
+every "a start over what is there" 14 adopting_start
 check "all of that let no more than the rate through" limits_since "$first"
 
 flood_anew
-every "stop --detach" 10 detached
-every "stop --detach, the controller dead" 10 detached_without
-every "a start without CAP_SYS_ADMIN" 6 start_as_user
+every "stop --detach" 20 detached
+every "stop --detach, the controller dead" 20 detached_without
+every "a start without CAP_SYS_ADMIN" 12 start_as_user
 expect_between "steps that were killed" "$faults" 20 1000
 stop flood
 finish

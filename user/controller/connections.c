@@ -68,7 +68,6 @@ static int open_programs(struct weir_connections *connections, const struct weir
 
 static int map_listening(struct weir_connections *connections, struct weir_error *err)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): open_programs has opened them. */
 	struct bpf_map *map = connections->programs->maps.weir_listening;
 	size_t bytes = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);

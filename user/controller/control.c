@@ -313,7 +313,6 @@ static void client_new(struct weir_control *control, int fd)
 	client->link = &control->clients;
 	client->next = control->clients;
 	if (client->next)
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it was taken out of the list. */
 		client->next->link = &client->next;
 	control->clients = client;
 	control->count++;
@@ -476,7 +475,6 @@ void weir_control_stop(struct weir_control *control)
 	while (control->clients) {
 		struct weir_control_client *client = control->clients;
 
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): client_close has moved clients on. */
 		client_flush(client);
 		client_close(client);
 	}

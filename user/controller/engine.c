@@ -344,13 +344,13 @@ void weir_engine_stop(struct weir_engine *engine, bool detach)
 }
 
 /* No board is pinned: what a killed start or end has left, if anything. */
-static int detach_remains(const char *pins, int code, struct weir_error *err)
+static int detach_remains(const char *pins, struct weir_error *err)
 {
 	int removed = weir_pins_remove_remains(pins, err);
 
 	if (removed)
 		return removed > 0 ? 0 : removed;
-	return weir_error_set(err, code, "nothing of weir's in %s: %s", pins, strerror(-code));
+	return weir_error_set(err, -ENOENT, "nothing of weir's in %s", pins);
 }
 
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
@@ -364,8 +364,10 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	weir_kernel_words_listen();
 	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
+	if (fd < 0 && errno != ENOENT)
+		return weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
 	if (fd < 0)
-		return detach_remains(pins, -errno, err);
+		return detach_remains(pins, err);
 	lock = weir_pins_lock(pins, err);
 	if (lock < 0) {
 		close(fd);
