@@ -152,7 +152,7 @@ test_crowds() {
   refused=$(total refused)
   test_crowd half 10000 6 30000
   test_crowd huge 1024 60 30000
-  test_crowd wrong 200 4 60000
+  test_crowd wrong 200 4 150000
   # 4 MiB of output wait for each who doesn't read, and an answer more.
   test_crowd deaf 60 5 350000
   test_crowd watch 60 5 150000

@@ -21,7 +21,8 @@ test_before() {
 
 test_figures() {
   weir suggest -j >"$LAB_DIR/suggested"
-  expect_equal "sources" "$(of .sources)" 401
+  # The kernel sends a frame or two of its own on a veth.
+  expect_between "sources" "$(of .sources)" 401 403
   # A flood on a busy machine stalls and catches up: within half and twice.
   expect_between "50% send at most" "$(of '.rates[0].per_sec')" 14 40
   expect_between "99% send at most" "$(of '.rates[2].per_sec')" 17 60

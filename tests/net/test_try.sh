@@ -69,9 +69,10 @@ test_errors() {
     "$WEIR" try "$LAB_DIR/capture" -c "$LAB_DIR/try.yaml"
 }
 
-# Of the weir that runs: its limit with its counts, its pins, its program.
+# Of the weir that runs: its limit, its pins, its program. Of its counts to tens: the kernel sends a
+# frame or two of its own on a veth, a replay would be thousands.
 state() {
-  json '.limits[0] | del(.admitted_per_sec, .refused_per_sec)' show
+  json '.limits[0] | .settings, .mode, (.admitted / 10 | floor), .refused' show
   ls "$WEIR_PINS"
   xdp_id
 }
