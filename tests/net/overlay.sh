@@ -35,8 +35,11 @@ overlay_make() {
     mount -t tmpfs run "$OVERLAY/run"
     mount -t tmpfs tmp "$OVERLAY/tmp"
     chmod 1777 "$OVERLAY/tmp"
-    # A tree that is a mount of its own isn't in the overlay.
-    [ -e "$OVERLAY$LAB_ROOT/Makefile" ] || mount --rbind "$LAB_ROOT" "$OVERLAY$LAB_ROOT"
+    # A tree that is a mount of its own, or lies in /tmp, isn't in the overlay.
+    if [ ! -e "$OVERLAY$LAB_ROOT/Makefile" ]; then
+      mkdir -p "$OVERLAY$LAB_ROOT"
+      mount --rbind "$LAB_ROOT" "$OVERLAY$LAB_ROOT"
+    fi
     ip link set lo up
     ip link add eth0 type veth peer name peer0
     ip link set eth0 up
