@@ -3,23 +3,12 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/json_value.h"
 #include "cli/pinned.h"
 #include "cli/show_services.h"
 #include "cli/table.h"
 #include "controller/control.h"
 #include "controller/units.h"
-
-static const char *text(json_t *object, const char *field)
-{
-	const char *value = json_string_value(json_object_get(object, field));
-
-	return value ? value : "-";
-}
-
-static long long number(json_t *object, const char *field)
-{
-	return json_integer_value(json_object_get(object, field));
-}
 
 static void add_rate(struct weir_table *table, json_t *object, const char *field)
 {
@@ -41,12 +30,12 @@ static void heading(struct weir_table *table, const char *const *names)
 static void add_setting(struct weir_table *table, json_t *limit)
 {
 	if (!json_is_integer(json_object_get(limit, "inside")))
-		weir_table_add(table, "%s", text(limit, "setting"));
+		weir_table_add(table, "%s", weir_json_text(limit, "setting"));
 	else
-		weir_table_add(table, "%s: inside %lld, pending %lld%s", text(limit, "setting"),
-			       number(limit, "inside"), number(limit, "pending"),
-			       json_is_true(json_object_get(limit, "estimated")) ? " (estimated)"
-										 : "");
+		weir_table_add(
+			table, "%s: inside %lld, pending %lld%s", weir_json_text(limit, "setting"),
+			weir_json_number(limit, "inside"), weir_json_number(limit, "pending"),
+			json_is_true(json_object_get(limit, "estimated")) ? " (estimated)" : "");
 }
 
 static void say_limits(json_t *limits)
@@ -61,15 +50,16 @@ static void say_limits(json_t *limits)
 	heading(&table, names);
 	json_array_foreach(limits, i, limit)
 	{
-		bool monitor = !strcmp(text(limit, "mode"), "monitor");
+		bool monitor = !strcmp(weir_json_text(limit, "mode"), "monitor");
 
-		weir_table_add(&table, "%s", text(limit, "name"));
-		weir_table_add(&table, "%s", text(limit, "mode"));
-		weir_table_add(&table, "%s", text(limit, "key"));
+		weir_table_add(&table, "%s", weir_json_text(limit, "name"));
+		weir_table_add(&table, "%s", weir_json_text(limit, "mode"));
+		weir_table_add(&table, "%s", weir_json_text(limit, "key"));
 		add_setting(&table, limit);
-		weir_table_add(&table, "%lld", number(limit, "admitted"));
-		weir_table_add(&table, "%lld", number(limit, monitor ? "would_refuse" : "refused"));
-		weir_table_add(&table, "%lld", number(limit, "untracked"));
+		weir_table_add(&table, "%lld", weir_json_number(limit, "admitted"));
+		weir_table_add(&table, "%lld",
+			       weir_json_number(limit, monitor ? "would_refuse" : "refused"));
+		weir_table_add(&table, "%lld", weir_json_number(limit, "untracked"));
 		add_rate(&table, limit, "admitted_per_sec");
 		add_rate(&table, limit, "refused_per_sec");
 	}
@@ -83,7 +73,7 @@ static long long path_packets(json_t *interface, const char *path)
 	long long sum = 0;
 
 	json_object_foreach(traffic, name, hook) sum +=
-		number(json_object_get(hook, path), "packets");
+		weir_json_number(json_object_get(hook, path), "packets");
 	return sum;
 }
 
@@ -98,12 +88,12 @@ static void say_interfaces(json_t *interfaces)
 	heading(&table, names);
 	json_array_foreach(interfaces, i, interface)
 	{
-		weir_table_add(&table, "%s", text(interface, "name"));
-		weir_table_add(&table, "%s", text(interface, "attached"));
+		weir_table_add(&table, "%s", weir_json_text(interface, "name"));
+		weir_table_add(&table, "%s", weir_json_text(interface, "attached"));
 		weir_table_add(&table, "%lld", path_packets(interface, "limits"));
 		weir_table_add(&table, "%lld", path_packets(interface, "refused"));
 		weir_table_add(&table, "%lld", path_packets(interface, "unmatched"));
-		weir_table_add(&table, "%s", text(interface, "reason"));
+		weir_table_add(&table, "%s", weir_json_text(interface, "reason"));
 	}
 	weir_table_print(&table);
 }
@@ -115,15 +105,16 @@ static void say_ledger(json_t *ledger)
 
 	printf("ledger: places %lld  memory %.1f MB  held %.2f%%%s  known %.2f%%  untracked %lld  "
 	       "contended %lld  events_lost %lld\n",
-	       number(ledger, "places"), (double)number(ledger, "memory_bytes") / 1e6,
+	       weir_json_number(ledger, "places"),
+	       (double)weir_json_number(ledger, "memory_bytes") / 1e6,
 	       json_number_value(json_object_get(ledger, "held_percent")),
 	       json_is_true(json_object_get(ledger, "estimated")) ? " (estimated)" : "",
 	       json_number_value(json_object_get(ledger, "known_percent")),
-	       number(ledger, "untracked"), number(ledger, "contended"),
-	       number(ledger, "events_lost"));
+	       weir_json_number(ledger, "untracked"), weir_json_number(ledger, "contended"),
+	       weir_json_number(ledger, "events_lost"));
 	json_array_foreach(json_object_get(ledger, "own"), i, own)
 		printf("ledger of %s: places %lld  held %.2f%%  known %.2f%%\n",
-		       text(own, "limit"), number(own, "places"),
+		       weir_json_text(own, "limit"), weir_json_number(own, "places"),
 		       json_number_value(json_object_get(own, "held_percent")),
 		       json_number_value(json_object_get(own, "known_percent")));
 }
@@ -136,8 +127,9 @@ static void say_lists(json_t *lists)
 	json_object_foreach(lists, name, list)
 	{
 		if (json_is_object(list))
-			printf("%s: ipv4 %lld  ipv6 %lld  live %lld\n", name, number(list, "ipv4"),
-			       number(list, "ipv6"), number(list, "live"));
+			printf("%s: ipv4 %lld  ipv6 %lld  live %lld\n", name,
+			       weir_json_number(list, "ipv4"), weir_json_number(list, "ipv6"),
+			       weir_json_number(list, "live"));
 	}
 }
 
@@ -156,11 +148,11 @@ static void say_bans(json_t *bans)
 	json_array_foreach(bans, i, ban)
 	{
 		/* To the second. */
-		uint64_t left =
-			(uint64_t)number(ban, "left_ns") / WEIR_NS_PER_SEC * WEIR_NS_PER_SEC;
+		uint64_t left = (uint64_t)weir_json_number(ban, "left_ns") / WEIR_NS_PER_SEC *
+				WEIR_NS_PER_SEC;
 
-		weir_table_add(&table, "%s", text(ban, "limit"));
-		weir_table_add(&table, "%s", text(ban, "key"));
+		weir_table_add(&table, "%s", weir_json_text(ban, "limit"));
+		weir_table_add(&table, "%s", weir_json_text(ban, "key"));
 		weir_table_add(&table, "%s", weir_time_print(left, time));
 	}
 	weir_table_print(&table);
@@ -169,17 +161,17 @@ static void say_bans(json_t *bans)
 static void say_waiting(json_t *confirm)
 {
 	char time[WEIR_UNIT_TEXT];
-	uint64_t left = (uint64_t)number(confirm, "left_ns");
+	uint64_t left = (uint64_t)weir_json_number(confirm, "left_ns");
 
-	if (!strcmp(text(confirm, "state"), "waiting"))
+	if (!strcmp(weir_json_text(confirm, "state"), "waiting"))
 		printf("WAITS: %s goes back in %s unless weir confirm follows%s\n\n",
-		       text(confirm, "what"),
+		       weir_json_text(confirm, "what"),
 		       weir_time_print((left / WEIR_NS_PER_SEC + 1) * WEIR_NS_PER_SEC, time),
 		       json_is_true(json_object_get(confirm, "save")) ? " (and is not saved yet)"
 								      : "");
 	else
 		printf("UNDONE: %s was gone back from: the file is not what is in force\n\n",
-		       text(confirm, "what"));
+		       weir_json_text(confirm, "what"));
 }
 
 static int say(const struct weir_cli *cli, json_t *report)

@@ -2,13 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/json_value.h"
 #include "cli/show_services.h"
 #include "cli/table.h"
-
-static long long number(json_t *object, const char *field)
-{
-	return json_integer_value(json_object_get(object, field));
-}
 
 static double real(json_t *object, const char *field)
 {
@@ -56,7 +52,8 @@ static void add_shedder(struct weir_table *table, json_t *shedder)
 		return;
 	}
 	if (json_is_integer(ceiling))
-		snprintf(at_most, sizeof(at_most), ", at most %lld", number(shedder, "ceiling"));
+		snprintf(at_most, sizeof(at_most), ", at most %lld",
+			 weir_json_number(shedder, "ceiling"));
 	weir_table_add(table, "%s%s%s", state, at_most, frozen(shedder));
 }
 
@@ -77,7 +74,7 @@ static void add_governor(struct weir_table *table, json_t *governor)
 						  : unit);
 	if (json_is_number(json_object_get(governor, "last_bad")))
 		snprintf(memory, sizeof(memory), ", last bad %.7g, streak %lld",
-			 real(governor, "last_bad"), number(governor, "streak"));
+			 real(governor, "last_bad"), weir_json_number(governor, "streak"));
 	weir_table_add(table, "%s %s, %s%s%s",
 		       json_string_value(json_object_get(governor, "control")), level,
 		       json_string_value(json_object_get(governor, "mode")), memory,
@@ -101,7 +98,7 @@ void weir_cli_say_services(json_t *services)
 	{
 		weir_table_add(&table, "%s", json_string_value(json_object_get(service, "name")));
 		for (size_t j = 0; j < sizeof(counts) / sizeof(counts[0]); j++)
-			weir_table_add(&table, "%lld", number(service, counts[j]));
+			weir_table_add(&table, "%lld", weir_json_number(service, counts[j]));
 		add_time(&table, service, "median_ns");
 		add_time(&table, service, "p99_ns");
 		add_breaker(&table, json_object_get(service, "breaker"));

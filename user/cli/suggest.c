@@ -4,6 +4,7 @@
 
 #include "cli/capture_file.h"
 #include "cli/client.h"
+#include "cli/json_value.h"
 #include "cli/table.h"
 #include "controller/report.h"
 #include "controller/sent.h"
@@ -22,13 +23,6 @@ static double real(json_t *object, const char *field)
 	return json_number_value(json_object_get(object, field));
 }
 
-static const char *text(json_t *object, const char *field)
-{
-	const char *value = json_string_value(json_object_get(object, field));
-
-	return value ? value : "-";
-}
-
 static void say_rates(json_t *limit)
 {
 	struct weir_table table = { .alignment = "rrrr" };
@@ -41,7 +35,7 @@ static void say_rates(json_t *limit)
 	weir_table_add(&table, "PACKETS");
 	json_array_foreach(json_object_get(limit, "rates"), i, rate)
 	{
-		const char *name = text(rate, "quantile");
+		const char *name = weir_json_text(rate, "quantile");
 
 		weir_table_add(&table, "%s%s", name, strcmp(name, "max") ? "%" : "");
 		weir_table_add(&table, real(rate, "per_sec") < 100 ? "%.3gpps" : "%.0fpps",
@@ -63,7 +57,7 @@ static void say_proposal(json_t *limit, json_t *proposal)
 	if (real(limit, "unseen_keys") > 0)
 		printf("note: %.0f keys came and went between two looks: not in these figures\n",
 		       real(limit, "unseen_keys"));
-	printf("\n    %s\n", text(proposal, "command"));
+	printf("\n    %s\n", weir_json_text(proposal, "command"));
 }
 
 static int say(const struct weir_cli *cli, json_t *report)
@@ -77,10 +71,10 @@ static int say(const struct weir_cli *cli, json_t *report)
 	{
 		json_t *proposal = json_object_get(limit, "proposal");
 
-		printf("%s%s (%s, %s): ", i ? "\n" : "", text(limit, "name"), text(limit, "mode"),
-		       text(limit, "setting"));
+		printf("%s%s (%s, %s): ", i ? "\n" : "", weir_json_text(limit, "name"),
+		       weir_json_text(limit, "mode"), weir_json_text(limit, "setting"));
 		if (!json_is_object(proposal)) {
-			printf("%s\n", text(limit, "reason"));
+			printf("%s\n", weir_json_text(limit, "reason"));
 			continue;
 		}
 		printf("%.0f sources in %.0f s, each at its busiest %.0f s\n",

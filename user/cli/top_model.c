@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Answers and keys that are typed. */
 #include "cli/top_model.h"
+#include "cli/json_value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,6 @@
 static double real(json_t *object, const char *field)
 {
 	return json_number_value(json_object_get(object, field));
-}
-
-static const char *text(json_t *object, const char *field)
-{
-	const char *value = json_string_value(json_object_get(object, field));
-
-	return value ? value : "-";
 }
 
 static void push(struct weir_top_history *history, double passed, double refused)
@@ -52,9 +46,9 @@ static double per_second(double now, double before, double seconds)
 
 static struct weir_top_limit take_limit(struct weir_top_model *model, json_t *limit, double seconds)
 {
-	const struct weir_top_limit *old = find_limit(model, text(limit, "name"));
+	const struct weir_top_limit *old = find_limit(model, weir_json_text(limit, "name"));
 	struct weir_top_limit now = { .passed = -1, .refused = -1 };
-	bool monitor = !strcmp(text(limit, "mode"), "monitor");
+	bool monitor = !strcmp(weir_json_text(limit, "mode"), "monitor");
 	double passed = real(limit, "admitted");
 	double refused = real(limit, monitor ? "would_refuse" : "refused");
 
@@ -64,7 +58,7 @@ static struct weir_top_limit take_limit(struct weir_top_model *model, json_t *li
 		now.refused = per_second(refused, old->refused_total, seconds);
 		push(&now.history, now.passed, now.refused);
 	}
-	snprintf(now.name, sizeof(now.name), "%s", text(limit, "name"));
+	snprintf(now.name, sizeof(now.name), "%s", weir_json_text(limit, "name"));
 	now.monitor = monitor;
 	now.passed_total = passed;
 	now.refused_total = refused;
@@ -103,7 +97,7 @@ static void take_service(char *line, json_t *service)
 	json_t *ceiling = json_object_get(shedder, "ceiling");
 
 	snprintf(line, WEIR_TOP_TEXT, "%-12s %.0f in flight, %.0f ok, %.0f failed",
-		 text(service, "name"), real(service, "in_flight"), real(service, "ok"),
+		 weir_json_text(service, "name"), real(service, "in_flight"), real(service, "ok"),
 		 real(service, "failed"));
 	if (json_is_number(json_object_get(service, "p99_ns")))
 		ADD(line, ", p99 %.3gms", real(service, "p99_ns") / 1e6);
@@ -112,7 +106,8 @@ static void take_service(char *line, json_t *service)
 	if (json_is_integer(ceiling))
 		ADD(line, ", at most %.0f", json_number_value(ceiling));
 	if (json_is_object(governor))
-		ADD(line, ", %s at %.6g", text(governor, "control"), real(governor, "offer"));
+		ADD(line, ", %s at %.6g", weir_json_text(governor, "control"),
+		    real(governor, "offer"));
 }
 
 void weir_top_take_show(struct weir_top_model *model, json_t *show)
@@ -194,10 +189,12 @@ void weir_top_take_keys(struct weir_top_model *model, json_t *answer)
 	model->span_s = total ? 0 : real(answer, "span_ns") / 1e9;
 	json_array_foreach(keys, i, key)
 	{
-		struct weir_top_row *row = find_row(model, text(key, "key"), text(key, "limit"));
+		struct weir_top_row *row =
+			find_row(model, weir_json_text(key, "key"), weir_json_text(key, "limit"));
 
 		if (!row)
-			row = new_row(model, text(key, "key"), text(key, "limit"));
+			row = new_row(model, weir_json_text(key, "key"),
+				      weir_json_text(key, "limit"));
 		if (!row)
 			break;
 		row->passed = real(key, total ? "admitted" : "admitted_per_sec");
@@ -212,7 +209,7 @@ void weir_top_take_keys(struct weir_top_model *model, json_t *answer)
 
 static void add_end(char *line, json_t *event, const char *address, const char *port)
 {
-	const char *host = text(event, address);
+	const char *host = weir_json_text(event, address);
 	json_int_t number = json_integer_value(json_object_get(event, port));
 
 	if (number)
@@ -230,13 +227,14 @@ void weir_top_take_refusal(struct weir_top_model *model, json_t *event)
 	memmove(model->refusals[1], model->refusals[0],
 		sizeof(model->refusals) - sizeof(model->refusals[0]));
 	ADD(line, "%s%s ",
-	    json_is_null(json_object_get(event, "limit")) ? "deny list" : text(event, "limit"),
+	    json_is_null(json_object_get(event, "limit")) ? "deny list"
+							  : weir_json_text(event, "limit"),
 	    json_is_true(json_object_get(event, "would")) ? " would refuse" : "");
 	add_end(line, event, "source", "source_port");
 	ADD(line, " > ");
 	add_end(line, event, "destination", "destination_port");
-	ADD(line, " %s on %s, %.0f more left out", text(event, "protocol"),
-	    text(event, "interface"), real(event, "left_out"));
+	ADD(line, " %s on %s, %.0f more left out", weir_json_text(event, "protocol"),
+	    weir_json_text(event, "interface"), real(event, "left_out"));
 	memcpy(model->refusals[0], line, sizeof(line));
 	if (model->refusal_count < WEIR_TOP_REFUSALS)
 		model->refusal_count++;

@@ -3,23 +3,12 @@
 #include <time.h>
 
 #include "cli/capture_file.h"
+#include "cli/json_value.h"
 #include "cli/table.h"
 #include "controller/clock.h"
 #include "controller/report.h"
 
 #define KEYS_DEFAULT 10
-
-static long long number(json_t *object, const char *field)
-{
-	return json_integer_value(json_object_get(object, field));
-}
-
-static const char *text(json_t *object, const char *field)
-{
-	const char *value = json_string_value(json_object_get(object, field));
-
-	return value ? value : "-";
-}
 
 /* "+12.345s", since the first packet. */
 static void add_instant(struct weir_table *table, json_t *object, const char *field,
@@ -46,25 +35,25 @@ static void say_limits(json_t *report)
 					     "REFUSED", "SHARE", "KEYS",    "UNTRACKED",
 					     "FIRST",	"LAST",	 NULL };
 	struct weir_table table = { .alignment = "lllrrrrrrr" };
-	long long first_ns = number(report, "first_ns");
+	long long first_ns = weir_json_number(report, "first_ns");
 	json_t *limit;
 	size_t i;
 
 	add_words(&table, names);
 	json_array_foreach(json_object_get(report, "limits"), i, limit)
 	{
-		bool monitor = !strcmp(text(limit, "mode"), "monitor");
-		long long refused = number(limit, monitor ? "would_refuse" : "refused");
-		long long all = refused + number(limit, "admitted");
+		bool monitor = !strcmp(weir_json_text(limit, "mode"), "monitor");
+		long long refused = weir_json_number(limit, monitor ? "would_refuse" : "refused");
+		long long all = refused + weir_json_number(limit, "admitted");
 
-		weir_table_add(&table, "%s", text(limit, "name"));
-		weir_table_add(&table, "%s", text(limit, "mode"));
-		weir_table_add(&table, "%s", text(limit, "setting"));
-		weir_table_add(&table, "%lld", number(limit, "admitted"));
+		weir_table_add(&table, "%s", weir_json_text(limit, "name"));
+		weir_table_add(&table, "%s", weir_json_text(limit, "mode"));
+		weir_table_add(&table, "%s", weir_json_text(limit, "setting"));
+		weir_table_add(&table, "%lld", weir_json_number(limit, "admitted"));
 		weir_table_add(&table, "%lld", refused);
 		weir_table_add(&table, "%.3g%%", all ? 100.0 * (double)refused / (double)all : 0.0);
-		weir_table_add(&table, "%lld", number(limit, "refused_keys"));
-		weir_table_add(&table, "%lld", number(limit, "untracked"));
+		weir_table_add(&table, "%lld", weir_json_number(limit, "refused_keys"));
+		weir_table_add(&table, "%lld", weir_json_number(limit, "untracked"));
 		add_instant(&table, limit, "first_refused_ns", first_ns);
 		add_instant(&table, limit, "last_refused_ns", first_ns);
 	}
@@ -76,7 +65,7 @@ static void say_keys(json_t *report)
 	static const char *const names[] = { "REFUSED", "BYTES", "KEY", "LIMIT",
 					     "FIRST",	"LAST",	 NULL };
 	struct weir_table table = { .alignment = "rrllrr" };
-	long long first_ns = number(report, "first_ns");
+	long long first_ns = weir_json_number(report, "first_ns");
 	json_t *keys = json_object_get(report, "keys"), *key;
 	size_t i;
 
@@ -86,34 +75,35 @@ static void say_keys(json_t *report)
 	add_words(&table, names);
 	json_array_foreach(keys, i, key)
 	{
-		weir_table_add(&table, "%lld", number(key, "refused"));
-		weir_table_add(&table, "%lld", number(key, "refused_bytes"));
-		weir_table_add(&table, "%s", text(key, "key"));
-		weir_table_add(&table, "%s", text(key, "limit"));
+		weir_table_add(&table, "%lld", weir_json_number(key, "refused"));
+		weir_table_add(&table, "%lld", weir_json_number(key, "refused_bytes"));
+		weir_table_add(&table, "%s", weir_json_text(key, "key"));
+		weir_table_add(&table, "%s", weir_json_text(key, "limit"));
 		add_instant(&table, key, "first_refused_ns", first_ns);
 		add_instant(&table, key, "last_refused_ns", first_ns);
 	}
 	weir_table_print(&table);
-	if (number(report, "keys_left_out"))
+	if (weir_json_number(report, "keys_left_out"))
 		printf("and %lld more keys: --top says how many to list\n",
-		       number(report, "keys_left_out"));
+		       weir_json_number(report, "keys_left_out"));
 }
 
 static void say_head(json_t *report)
 {
-	long long first_ns = number(report, "first_ns");
+	long long first_ns = weir_json_number(report, "first_ns");
 	time_t seconds = (time_t)(first_ns / 1000000000);
 	char begun[64];
 	struct tm local;
 
 	localtime_r(&seconds, &local);
 	strftime(begun, sizeof(begun), "%Y-%m-%d %H:%M:%S %z", &local);
-	printf("%s: %lld packets, %lld bytes, %.3f s from %s%s\n", text(report, "file"),
-	       number(report, "packets"), number(report, "bytes"),
-	       (double)(number(report, "last_ns") - first_ns) / 1e9, begun,
+	printf("%s: %lld packets, %lld bytes, %.3f s from %s%s\n", weir_json_text(report, "file"),
+	       weir_json_number(report, "packets"), weir_json_number(report, "bytes"),
+	       (double)(weir_json_number(report, "last_ns") - first_ns) / 1e9, begun,
 	       json_is_true(json_object_get(report, "interrupted")) ? " (interrupted)" : "");
-	printf("as %s: %lld in, %lld out; %lld refused\n\n", text(report, "interface"),
-	       number(report, "in"), number(report, "out"), number(report, "refused"));
+	printf("as %s: %lld in, %lld out; %lld refused\n\n", weir_json_text(report, "interface"),
+	       weir_json_number(report, "in"), weir_json_number(report, "out"),
+	       weir_json_number(report, "refused"));
 }
 
 /* Frames that no limit was asked about, at the first hook that packets met. */
@@ -135,9 +125,9 @@ static void say_paths(json_t *report)
 	json_object_foreach(hooks, hook, frames)
 	{
 		for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-			if (number(frames, paths[i].field))
-				printf("%s: %lld %s\n", hook, number(frames, paths[i].field),
-				       paths[i].words);
+			if (weir_json_number(frames, paths[i].field))
+				printf("%s: %lld %s\n", hook,
+				       weir_json_number(frames, paths[i].field), paths[i].words);
 		}
 	}
 }
@@ -149,8 +139,8 @@ static unsigned int count_monitors(json_t *report)
 	json_t *limit;
 	size_t i;
 
-	json_array_foreach(json_object_get(report, "limits"), i, limit)
-		count += number(limit, "would_refuse") > 0;
+	json_array_foreach(json_object_get(report, "limits"), i, limit) count +=
+		weir_json_number(limit, "would_refuse") > 0;
 	return count;
 }
 
@@ -171,8 +161,8 @@ static void say_notes(json_t *report)
 	size_t i;
 
 	for (i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
-		if (number(report, notes[i].field))
-			printf("note: %lld packets %s\n", number(report, notes[i].field),
+		if (weir_json_number(report, notes[i].field))
+			printf("note: %lld packets %s\n", weir_json_number(report, notes[i].field),
 			       notes[i].words);
 	}
 	if (count_monitors(report) > 1)
@@ -183,7 +173,7 @@ static void say_notes(json_t *report)
 	json_array_foreach(left_out, i, one)
 		printf("note: %s %s is left out: it goes by this host's sockets, which a capture "
 		       "hasn't\n",
-		       text(one, "kind"), text(one, "name"));
+		       weir_json_text(one, "kind"), weir_json_text(one, "name"));
 }
 
 static int say(const struct weir_cli *cli, json_t *report)

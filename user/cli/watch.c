@@ -3,18 +3,7 @@
 #include <string.h>
 
 #include "cli/client.h"
-
-static const char *text(json_t *event, const char *field)
-{
-	const char *value = json_string_value(json_object_get(event, field));
-
-	return value ? value : "-";
-}
-
-static long long number(json_t *event, const char *field)
-{
-	return json_integer_value(json_object_get(event, field));
-}
+#include "cli/json_value.h"
 
 /* 192.0.2.7:1024 or [2001:db8::7]:1024; no port where the packet has none. */
 static void say_end(const char *address, long long port)
@@ -29,9 +18,10 @@ static void say_end(const char *address, long long port)
 static void say_by(json_t *event)
 {
 	if (!json_is_null(json_object_get(event, "limit")))
-		fputs(text(event, "limit"), stdout);
+		fputs(weir_json_text(event, "limit"), stdout);
 	else if (json_is_string(json_object_get(event, "service")))
-		printf("service %s: %s", text(event, "service"), text(event, "loop"));
+		printf("service %s: %s", weir_json_text(event, "service"),
+		       weir_json_text(event, "loop"));
 	else
 		fputs("deny list", stdout);
 }
@@ -41,15 +31,15 @@ static void say_text(json_t *event)
 	bool would = json_is_true(json_object_get(event, "would"));
 	char clock[32];
 
-	printf("%s ", weir_cli_clock((uint64_t)number(event, "time_ns"), clock));
+	printf("%s ", weir_cli_clock((uint64_t)weir_json_number(event, "time_ns"), clock));
 	say_by(event);
 	fputs(would ? " would refuse " : " refused ", stdout);
-	say_end(text(event, "source"), number(event, "source_port"));
+	say_end(weir_json_text(event, "source"), weir_json_number(event, "source_port"));
 	fputs(" -> ", stdout);
-	say_end(text(event, "destination"), number(event, "destination_port"));
-	printf(" %s %lld byte on %s %s, %lld more left out\n", text(event, "protocol"),
-	       number(event, "bytes"), text(event, "interface"), text(event, "hook"),
-	       number(event, "left_out"));
+	say_end(weir_json_text(event, "destination"), weir_json_number(event, "destination_port"));
+	printf(" %s %lld byte on %s %s, %lld more left out\n", weir_json_text(event, "protocol"),
+	       weir_json_number(event, "bytes"), weir_json_text(event, "interface"),
+	       weir_json_text(event, "hook"), weir_json_number(event, "left_out"));
 }
 
 static int follow(const struct weir_cli *cli, struct weir_client *client, struct weir_error *err)
