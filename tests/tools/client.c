@@ -108,11 +108,7 @@ static void parse_arguments(int argc, char **argv)
 	unsigned __int128 requests;
 
 	client.to.sin6_family = AF_INET6;
-	for (int i = 1; i < argc; i += 2) {
-		if (!argv[i + 1])
-			die(TOOL_USAGE, "'%s' needs a value\n%s", argv[i], usage);
-		parse_option(argv[i], argv[i + 1]);
-	}
+	tool_options(argc, argv, usage, parse_option);
 	if (!client.to.sin6_port || !client.source_count || !client.rate || !client.duration_ns)
 		die(TOOL_USAGE, "--to, --port, --from, --rate, --seconds are needed\n%s", usage);
 	client.rate *= client.source_count;

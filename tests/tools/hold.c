@@ -35,7 +35,7 @@ static struct {
 	int *fds; /* the opener's */
 } hold = { .ports = 1, .sources = 1 };
 
-static void parse_option(const char *name, const char *value)
+static void parse_option(const char *name, char *value)
 {
 	if (strcmp(name, "--listen") == 0)
 		hold.listen = strcmp(value, "yes") == 0;
@@ -59,11 +59,7 @@ static void parse_option(const char *name, const char *value)
 
 static void parse_arguments(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i += 2) {
-		if (!argv[i + 1])
-			die(TOOL_USAGE, "'%s' needs a value\n%s", argv[i], usage);
-		parse_option(argv[i], argv[i + 1]);
-	}
+	tool_options(argc, argv, usage, parse_option);
 	if (!hold.port || !hold.count)
 		die(TOOL_USAGE, "--port and --count are needed\n%s", usage);
 }

@@ -105,11 +105,7 @@ static void parse_option(const char *name, char *value)
 
 static void parse_arguments(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i += 2) {
-		if (!argv[i + 1])
-			die(TOOL_USAGE, "'%s' needs a value\n%s", argv[i], usage);
-		parse_option(argv[i], argv[i + 1]);
-	}
+	tool_options(argc, argv, usage, parse_option);
 	if (!server.port || !server.slots)
 		die(TOOL_USAGE, "--port and --slots are needed\n%s", usage);
 }

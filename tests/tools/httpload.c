@@ -112,11 +112,7 @@ static void parse_option(const char *name, char *value)
 static void parse_arguments(int argc, char **argv)
 {
 	load.to.sin6_family = AF_INET6;
-	for (int i = 1; i < argc; i += 2) {
-		if (!argv[i + 1])
-			die(TOOL_USAGE, "'%s' needs a value\n%s", argv[i], usage);
-		parse_option(argv[i], argv[i + 1]);
-	}
+	tool_options(argc, argv, usage, parse_option);
 	if (!load.to.sin6_port || !load.source_count || !load.rate || !load.duration_ns)
 		die(TOOL_USAGE, "--to, --port, --from, --rate, --seconds are needed\n%s", usage);
 }

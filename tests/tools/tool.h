@@ -75,6 +75,17 @@ static inline uint64_t tool_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+/* Gives each `--name value` of the command line to `parse`. */
+static inline void tool_options(int argc, char **argv, const char *usage,
+				void (*parse)(const char *name, char *value))
+{
+	for (int i = 1; i < argc; i += 2) {
+		if (!argv[i + 1])
+			die(TOOL_USAGE, "'%s' needs a value\n%s", argv[i], usage);
+		parse(argv[i], argv[i + 1]);
+	}
+}
+
 static inline uint64_t tool_number(const char *what, const char *text, uint64_t min, uint64_t max)
 {
 	char *end = NULL;
