@@ -143,7 +143,8 @@ static void half_a_block_admits_no_more(void)
 	both_ways("bucket: {rate: 1000pps, burst: 1000}", "bucket: {rate: block}");
 	both_ways("bucket: {rate: 1000pps, burst: 1000}", "bucket: {rate: unlimited}");
 	both_ways("bucket: {rate: block}, mode: monitor", "bucket: {rate: 10pps, burst: 10}");
-	both_ways("gate: {limit: 50}, match: {proto: tcp}", "gate: {limit: block}, match: {proto: tcp}");
+	both_ways("gate: {limit: 50}, match: {proto: tcp}",
+		  "gate: {limit: block}, match: {proto: tcp}");
 }
 
 static void half_a_window_admits_no_more(void)
