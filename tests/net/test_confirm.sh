@@ -130,7 +130,7 @@ test_killed() {
 # The file's limits refuse before the controller listens: nothing is touched.
 test_start() {
   stop weir
-  weir stop --detach >/dev/null
+  in_ns s timeout 30 "$WEIR" stop --detach >/dev/null
   write_config block 1
   expect_exit "a start is refused too" 1 "limit per-ip" \
     in_ns s timeout 20 "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"

@@ -153,6 +153,10 @@ test_detach() {
   expect_only_ours_gone "stop --detach"
   start_weir
   kill_weir
+  expect_exit "stop --detach where the interface is not: refused" 2 \
+    "another network namespace, net:[$(stat -Lc %i "/run/netns/$LAB_NS_S")]" \
+    weir stop --detach
+  check "and nothing is gone" test "$(xdp_id)" != 0 -a -e "$WEIR_PINS/weir_board"
   in_ns s timeout 20 "$WEIR" stop --detach >/dev/null || fail "stop --detach" "exit $?"
   expect_only_ours_gone "stop --detach, the controller dead"
 }

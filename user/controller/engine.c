@@ -121,6 +121,21 @@ static int open_clock(struct weir_engine *engine, struct weir_error *err)
 				      0;
 }
 
+/* For who detaches when we are gone: from elsewhere our interfaces can't be reached. */
+static int note_namespace(struct weir_engine *engine, struct weir_error *err)
+{
+	uint32_t *noted = &engine->dataplane.board->where.netns, before = *noted;
+	int code = weir_pins_namespace(noted, err);
+
+	if (!code && before && before != *noted)
+		weir_engine_say(engine,
+				"the pins in %s were in use in another network namespace, "
+				"net:[%u]: if it still exists, its interfaces stay limited, and "
+				"no weir knows of it",
+				engine->pins, before);
+	return code;
+}
+
 static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_error *err)
 {
 	struct weir_error note;
@@ -135,6 +150,9 @@ static int open_maps(struct weir_engine *engine, uint32_t keys, struct weir_erro
 	if (code)
 		return weir_error_set(err, code, "can't map weir's maps into memory: %s",
 				      strerror(-code));
+	code = note_namespace(engine, err);
+	if (code)
+		return code;
 	weir_programs_recall(engine->pins);
 	engine->xdp = (struct weir_xdp){
 		.load = &engine->load,
@@ -378,7 +396,12 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 							strerror(-code));
 	}
 	id = weir_map_id(fd);
+	code = weir_pins_check_namespace(pins, fd, err);
 	close(fd);
+	if (code) {
+		close(lock);
+		return code;
+	}
 	weir_programs_recall(pins);
 	code = weir_xdp_detach_all(id, err);
 	weir_programs_forget();
