@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # Controllers that are started, reloaded, set and detached all at once and killed at any moment,
-# for WEIR_MAYHEM_SECONDS (12): whatever comes of it, the next start limits, and `stop --detach`
+# for WEIR_MAYHEM_SECONDS (6): whatever comes of it, the next start limits, and `stop --detach`
 # leaves nothing.
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317
@@ -11,7 +11,7 @@
 # shellcheck source-path=SCRIPTDIR source=faults.sh
 . "$(dirname "$0")/faults.sh"
 
-seconds=${WEIR_MAYHEM_SECONDS:-12}
+seconds=${WEIR_MAYHEM_SECONDS:-6}
 
 # aside COMMAND...: whatever becomes of it, some moments from now.
 aside() {
