@@ -222,13 +222,17 @@ static void the_keys(void)
 		{ V "limits:\n  - name: x\n    key: src\n" BUCKET,
 		  "w.yaml:4: field 'limits[x].key': 'src' is not known: write one of source, "
 		  "destination, source+port, flow, none" },
+		{ V "limits:\n\t- {name: x}\n", "not valid YAML: while scanning for the next token: "
+						"found character that cannot start any token "
+						"(a tab? indent by spaces)" },
 		{ V "limits:\n  - name: x\n    key: [source]\n" BUCKET,
 		  "can't be read: write key: " },
 		{ V "limits:\n  - name: x\n    key: {}\n" BUCKET,
 		  "can't be read: write key: source" },
 		{ V "limits:\n  - name: x\n    key: {flow: {v4: 24}}\n" BUCKET,
 		  "'flow' has no prefix lengths: write key: flow" },
-		{ V "limits:\n  - name: x\n    key: {source: {v4: 33}}\n" BUCKET, "write 1 to 32" },
+		{ V "limits:\n  - name: x\n    key: {source: {v4: 33}}\n" BUCKET,
+		  "field 'limits[x].key.source.v4': '33' is out of range: write 1 to 32" },
 		{ V "limits:\n  - name: x\n    key: {source: {v4: 0}}\n" BUCKET, "'0' is zero" },
 		{ V "limits:\n  - name: x\n    key: {source: {v6: 129}}\n" BUCKET,
 		  "write 1 to 128" },

@@ -77,8 +77,9 @@ static int say(const struct weir_cli *cli, json_t *report)
 			printf("%s\n", weir_json_text(limit, "reason"));
 			continue;
 		}
-		printf("%.0f sources in %.0f s, each at its busiest %.0f s\n",
-		       real(limit, "sources"), real(limit, "seen_ns") / 1e9,
+		printf("%.0f source%s in %.0f s, each at its busiest %.0f s\n",
+		       real(limit, "sources"), real(limit, "sources") == 1 ? "" : "s",
+		       real(limit, "seen_ns") / 1e9,
 		       real(limit, "window_ns") / 1e9);
 		say_rates(limit);
 		say_proposal(limit, proposal);
