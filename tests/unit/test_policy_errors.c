@@ -222,9 +222,8 @@ static void the_keys(void)
 		{ V "limits:\n  - name: x\n    key: src\n" BUCKET,
 		  "w.yaml:4: field 'limits[x].key': 'src' is not known: write one of source, "
 		  "destination, source+port, flow, none" },
-		{ V "limits:\n\t- {name: x}\n", "not valid YAML: while scanning for the next token: "
-						"found character that cannot start any token "
-						"(a tab? indent by spaces)" },
+		{ V "limits:\n\t- {name: x}\n",
+		  "found character that cannot start any token (a tab? indent by spaces)" },
 		{ V "limits:\n  - name: x\n    key: [source]\n" BUCKET,
 		  "can't be read: write key: " },
 		{ V "limits:\n  - name: x\n    key: {}\n" BUCKET,

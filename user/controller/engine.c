@@ -13,6 +13,7 @@
 #include "controller/engine_internal.h"
 #include "controller/clock.h"
 #include "controller/file.h"
+#include "controller/netns.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
 #include "controller/programs.h"
@@ -353,11 +354,28 @@ static int detach_remains(const char *pins, struct weir_error *err)
 	return weir_error_set(err, -ENOENT, "nothing of weir's in %s", pins);
 }
 
+struct detaching {
+	const char *pins;
+	uint32_t board_id;
+	struct weir_error *err;
+	int code;
+};
+
+static void detach_here(void *context)
+{
+	struct detaching *detaching = context;
+	int code = weir_xdp_detach_all(detaching->board_id, detaching->err);
+
+	if (code)
+		detaching->code = code;
+	weir_tc_remove_all(detaching->pins, detaching->board_id);
+}
+
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 {
+	struct detaching detaching = { .pins = pins, .err = err };
 	char path[WEIR_PINS_SIZE + 64];
 	int fd, lock, code;
-	uint32_t id;
 
 	if (strlen(pins) >= WEIR_PINS_SIZE)
 		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': too long", pins);
@@ -373,12 +391,16 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 		close(fd);
 		return lock;
 	}
-	id = weir_map_id(fd);
+	detaching.board_id = weir_map_id(fd);
 	close(fd);
 	weir_programs_recall(pins);
-	code = weir_xdp_detach_all(id, err);
+	code = weir_netns_each(detach_here, &detaching);
 	weir_programs_forget();
-	weir_tc_remove_all(pins, id);
+	if (code)
+		weir_error_set(err, code, "can't go back to this network namespace: %s",
+			       strerror(-code));
+	else
+		code = detaching.code;
 	if (!code) {
 		code = weir_pins_remove(pins);
 		if (code)

@@ -203,7 +203,8 @@ const struct weir_interface_status *weir_engine_interface(const struct weir_engi
 uint64_t weir_engine_features(void);
 
 /*
- * Without an engine: takes away whatever a (dead) engine left under the pins, and only that.
- * -ENOENT where there is nothing.
+ * Without an engine: takes away whatever a (dead) engine left under the pins, and only that, in
+ * whatever network namespace its interfaces are (controller/netns.h). -ENOENT where there is
+ * nothing.
  */
 int weir_engine_detach_pins(const char *pins, struct weir_error *err);
