@@ -136,6 +136,8 @@ $(B)/tests/%: tests/tools/%.c $(B)/libweir.a
 	$(call say,TOOL,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) -Itests $< $(B)/libweir.a -o $@ $(LDLIBS)
 
+$(B)/tests/storm: | $(B)/include/storm.skel.h
+
 # Unit tests: the sources they test are compiled again with the sanitizers.
 $(B)/san/%.o: %.c
 	$(call say,CC-SAN,$<)
@@ -164,8 +166,8 @@ $(KERNEL_SRC:%.c=$(B)/%.o) $(RIG_OBJ): | $(SKELS) $(TEST_SKELS)
 $(B)/tests/kernel/test_commands: | $(B)/weir
 $(B)/tests/harness.o: CPPFLAGS += -Itests
 
-# The benchmark: its programs include weir's own (bpf/*.bpf.h).
-$(B)/bpf/bench.bpf.o: tests/bench/bench.bpf.c
+# The benchmarks: bench's programs include weir's own (bpf/*.bpf.h).
+$(B)/bpf/%.bpf.o: tests/bench/%.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
 
