@@ -78,19 +78,6 @@ static void close_chained(struct weir_xdp *xdp)
 	xdp->copy = NULL;
 }
 
-/* libxdp found no dispatcher and loaded ours to stand alone. */
-static void keep_as_single(struct weir_xdp *xdp)
-{
-	xdp->no_dispatcher = true;
-	if (!xdp->single) {
-		xdp->single = xdp->copy;
-		xdp->copy = NULL;
-	}
-	close_chained(xdp);
-	weir_bpf__destroy(xdp->single);
-	xdp->single = NULL;
-}
-
 static int attach_chained(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachment mode)
 {
 	int code = open_chained(xdp);
@@ -133,48 +120,52 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 		xdp->mute = !xdp->no_dispatcher;
 		return attach_new(xdp, ifindex, mode, shared);
 	}
-	if (!code && !weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher)
-		keep_as_single(xdp);
+	/* libxdp found no dispatcher and loaded ours to stand alone. */
+	if (!code && !weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher) {
+		xdp->no_dispatcher = true;
+		close_chained(xdp);
+	}
 	return code;
 }
 
-/* One of ours in a dispatcher, for libxdp (whose own look-up by id loses a descriptor). */
-static struct xdp_program *program_inside(uint32_t id)
+/* Ours out of a dispatcher; before that the program of `next`, unless NULL, into it. */
+static int leave_dispatcher(uint32_t ifindex, const struct weir_xdp_found *old,
+			    struct weir_xdp *next)
 {
-	int fd = weir_program_open(id);
-	struct xdp_program *program = xdp_program__from_fd(fd);
+	/* libxdp's own look-up by id loses a descriptor. */
+	int fd = weir_program_open(old->id), code;
+	struct xdp_program *program;
 
-	if (fd >= 0)
-		close(fd);
-	return program;
+	if (fd < 0)
+		return fd;
+	program = xdp_program__from_fd(fd);
+	close(fd);
+	code = (int)libxdp_get_error(program);
+	if (code)
+		return code;
+	if (next)
+		code = attach_new(next, ifindex, old->mode, true);
+	if (!code)
+		code = xdp_program__detach(program, (int)ifindex, libxdp_mode(old->mode), 0);
+	xdp_program__close(program);
+	return code;
 }
 
 /* By one exchange, or within a dispatcher first the new one, then the old one off. */
 static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp_found *old)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
-	struct xdp_program *program;
 	int old_fd, fd, code;
 
-	if (!old->dispatcher) {
-		fd = single_fd(xdp);
-		old_fd = fd < 0 ? fd : weir_program_open(old->id);
-		if (old_fd < 0)
-			return old_fd;
-		options.old_prog_fd = old_fd;
-		code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE,
-				      &options);
-		close(old_fd);
-		return code;
-	}
-	program = program_inside(old->id);
-	code = (int)libxdp_get_error(program);
-	if (code)
-		return code;
-	code = attach_new(xdp, ifindex, old->mode, true);
-	if (!code)
-		code = xdp_program__detach(program, (int)ifindex, libxdp_mode(old->mode), 0);
-	xdp_program__close(program);
+	if (old->dispatcher)
+		return leave_dispatcher(ifindex, old, xdp);
+	fd = single_fd(xdp);
+	old_fd = fd < 0 ? fd : weir_program_open(old->id);
+	if (old_fd < 0)
+		return old_fd;
+	options.old_prog_fd = old_fd;
+	code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE, &options);
+	close(old_fd);
 	return code;
 }
 
@@ -386,27 +377,17 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
-	struct xdp_program *program;
 	int fd, code;
 
-	if (!found->dispatcher) {
-		fd = weir_program_open(found->id);
-		if (fd < 0)
-			return fd;
-		/* In the mode it was attached in: the kernel answers 0 to another and does nothing.
-		 */
-		options.old_prog_fd = fd;
-		code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE,
-				      &options);
-		close(fd);
-		return code;
-	}
-	program = program_inside(found->id);
-	code = (int)libxdp_get_error(program);
-	if (code)
-		return code;
-	code = xdp_program__detach(program, (int)ifindex, libxdp_mode(found->mode), 0);
-	xdp_program__close(program);
+	if (found->dispatcher)
+		return leave_dispatcher(ifindex, found, NULL);
+	fd = weir_program_open(found->id);
+	if (fd < 0)
+		return fd;
+	/* In the mode it was attached in: the kernel answers 0 to another and does nothing. */
+	options.old_prog_fd = fd;
+	code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE, &options);
+	close(fd);
 	return code;
 }
 
