@@ -43,9 +43,11 @@ struct fake_program {
 
 struct bpf_program {
 	int fd;
+	bool autoload;
 };
 
 struct xdp_program {
+	const char *name;
 	uint32_t id; /* 0: not loaded */
 	int fd;
 	bool failed; /* perhaps half loaded: good for nothing any more */
@@ -58,9 +60,9 @@ static struct {
 	uint8_t mode;	   /* XDP_ATTACHED_DRV, _SKB, _HW */
 	bool alone;	   /* libxdp finds no dispatcher here */
 	bool sticks;	   /* what is detached stays, though the answer is 0 */
-	struct bpf_program single;
-	/* -errno that the call returns. */
-	int query, native, generic, open, load, create, join, leave, by_id;
+	struct bpf_program single, mute;
+	/* -errno that the call returns; join_answering: of the program that may answer alone. */
+	int query, native, generic, open, load, create, join, join_answering, leave, by_id;
 	const char *words; /* what libxdp says when it refuses to join */
 } fake;
 
@@ -265,6 +267,12 @@ int bpf_program__fd(const struct bpf_program *program)
 	return program->fd;
 }
 
+int bpf_program__set_autoload(struct bpf_program *program, bool autoload)
+{
+	program->autoload = autoload;
+	return 0;
+}
+
 /* ---- weir's programs ---- */
 
 struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t hooks)
@@ -276,6 +284,8 @@ struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t 
 	errno = -fake.open;
 	if (programs)
 		programs->progs.weir_xdp = &fake.single;
+	if (programs)
+		programs->progs.weir_xdp_mute = &fake.mute;
 	return programs;
 }
 
@@ -290,24 +300,31 @@ int weir_load_programs(struct weir_bpf *programs, struct weir_error *err)
 
 /* ---- libxdp ---- */
 
-static inline struct xdp_program *fake_xdp_program(uint32_t id)
+static inline struct xdp_program *fake_xdp_program(const char *name, uint32_t id)
 {
 	struct xdp_program *program = calloc(1, sizeof(*program));
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(program);
-	*program = (struct xdp_program){ .id = id, .fd = -1 };
+	*program = (struct xdp_program){ .name = name, .id = id, .fd = -1 };
 	return program;
 }
 
 struct xdp_program *xdp_program__create(struct xdp_program_opts *options)
 {
-	CU_ASSERT_STRING_EQUAL(options->prog_name, "weir_xdp");
-	return fake.create ? (void *)(intptr_t)fake.create : fake_xdp_program(0);
+	const char *name = fake.mute.autoload ? "weir_xdp_mute" : "weir_xdp";
+
+	/* The one that is loaded, and no other. */
+	CU_ASSERT_STRING_EQUAL(options->prog_name, name);
+	CU_ASSERT_NOT_EQUAL(fake.mute.autoload, fake.single.autoload);
+	return fake.create ? (void *)(intptr_t)fake.create : fake_xdp_program(name, 0);
 }
 
 struct xdp_program *xdp_program__from_fd(int fd)
 {
-	return fake.create ? (void *)(intptr_t)fake.create : fake_xdp_program(fake_of(fd).id);
+	uint32_t id = fake_of(fd).id;
+
+	return fake.create ? (void *)(intptr_t)fake.create :
+			     fake_xdp_program(fake.programs[id].name, id);
 }
 
 int xdp_program__fd(const struct xdp_program *program)
@@ -337,7 +354,9 @@ int xdp_program__attach(struct xdp_program *program, int ifindex, enum xdp_attac
 			unsigned int flags)
 {
 	uint8_t attached = mode == XDP_MODE_SKB ? XDP_ATTACHED_SKB : XDP_ATTACHED_DRV;
+	bool answers = strcmp(program->name, "weir_xdp_mute") != 0;
 	int refusal = fake.join			     ? fake.join
+		      : answers && fake.join_answering ? fake.join_answering
 		      : attached == XDP_ATTACHED_SKB ? fake.generic
 						     : fake.native;
 
@@ -353,7 +372,7 @@ int xdp_program__attach(struct xdp_program *program, int ifindex, enum xdp_attac
 			      strcmp(fake.programs[fake.attached].name, "xdp_dispatcher") != 0))
 		return -EBUSY;
 	if (!program->id) {
-		program->id = fake_program_add("weir_xdp", true, 0);
+		program->id = fake_program_add(program->name, true, 0);
 		program->fd = fake_open(FAKE_PROGRAM, program->id);
 	}
 	if (fake.alone) {
