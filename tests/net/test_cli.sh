@@ -346,12 +346,14 @@ test_killed() {
   weir deny add 198.51.100.0/24 >/dev/null
   expect_exit "a ban that isn't" 1 "'10.78.0.1' is not banned" weir ban del 10.78.0.1
   expect_exit "ban takes del" 64 "give weir ban del KEY" weir ban add 10.78.0.1
-  kill -KILL "${LAB_PID[weir]}"
-  wait "${LAB_PID[weir]}" 2>/dev/null
-  unset "LAB_PID[weir]"
+  stop weir || fail "SIGTERM" "exit $?"
   await watchj || code=$?
   expect_equal "watch ends when the controller does" \
     "$code $(tail -n 1 "$LAB_DIR/watchj.err")" "0 weir: the controller has ended"
+  start_weir
+  kill -KILL "${LAB_PID[weir]}"
+  wait "${LAB_PID[weir]}" 2>/dev/null
+  unset "LAB_PID[weir]"
   expect_exit "show reads the pins, and says so" 0 \
     "the controller is down: read from the pins in $WEIR_PINS" weir show
   expect_equal "show -j from the pins" "$(json '[.live, .limits[0].settings.rate]' show)" \

@@ -119,7 +119,7 @@ test_killed() {
   start_weir
   check "the next start goes back" wait_for 10 works
   check "and says so" waits undone
-  kill_weir
+  stop weir
   start_weir
   check "the file does not come in by a restart" works
   write_config 1000pps 200

@@ -131,7 +131,7 @@ failing_detach() {
 
   start_weir
   note_maps
-  kill_weir
+  stop weir
   timeout 60 nsenter --net="/run/netns/$LAB_NS_S" "$LAB_TOOLS/kill-at" "$1" \
     --fail "$(next_error)" -- "$WEIR" stop --detach >"$LAB_DIR/fault.out" \
     2>"$LAB_DIR/fault.err" || had=0
@@ -150,7 +150,7 @@ test_any_call() {
   every "reload" 5 failing_reload
   every "set --save" 3 failing_save
   rm -f "$LAB_DIR/overrides.json"
-  kill_weir
+  stop weir
   every "a start over what is there" 40 failing_adoption
   every "stop --detach" 20 failing_detach
 }
@@ -177,7 +177,7 @@ test_full_disk() {
 overrides.json"
   weir set other rate=6kpps >/dev/null || fail "set without --save" "exit $?"
   expect_equal "without --save it acts" "$(other_rate)" 6000
-  kill_weir
+  stop weir
   umount "$LAB_DIR/small"
 }
 

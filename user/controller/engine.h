@@ -43,7 +43,7 @@ struct weir_interface_status {
 	bool at_ingress; /* ours at tc-ingress, where a limit asks for it */
 	bool at_egress;
 	bool dispatcher;  /* through libxdp's dispatcher, beside other programs */
-	char reason[512]; /* why not attached, or why not in native mode; else "" */
+	char reason[512]; /* why not attached, not in native mode or without answers; else "" */
 };
 
 /*

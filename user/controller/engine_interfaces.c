@@ -205,12 +205,10 @@ static void say_attached(const struct weir_engine *engine,
 {
 	const char *how = status->dispatcher ? ", beside others in libxdp's dispatcher" : "";
 
-	if (status->attached == WEIR_ATTACHED_GENERIC)
-		weir_engine_say(engine, "interface %s: limited in GENERIC mode, the slow one%s%s%s",
-				status->name, how, *status->reason ? ": " : "", status->reason);
-	else
-		weir_engine_say(engine, "interface %s: limited in native mode%s", status->name,
-				how);
+	weir_engine_say(engine, "interface %s: limited in %s%s%s%s", status->name,
+			status->attached == WEIR_ATTACHED_GENERIC ? "GENERIC mode, the slow one" :
+								    "native mode",
+			how, *status->reason ? ": " : "", status->reason);
 }
 
 /* A reason that is new is logged; the same one at every look is not. */
