@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "controller/metrics.h"
 #include "controller/metrics_text.h"
@@ -277,6 +279,40 @@ static double value_of(const char *text, const char *name)
 	return at ? atof(at + strlen(line)) : -1;
 }
 
+static double printed_value(const char *name)
+{
+	char *text = printed();
+	double value = value_of(text, name);
+
+	free(text);
+	return value;
+}
+
+/* What this process is; nothing, rather than nonsense, where /proc can't be read. */
+static void the_process_itself(void)
+{
+	struct rlimit before, none;
+	double open_fds, cpu;
+	int fd;
+
+	setup();
+	open_fds = printed_value("process_open_fds");
+	cpu = printed_value("process_cpu_seconds_total");
+	CU_ASSERT(open_fds >= 3 && open_fds < 100);
+	fd = dup(1);
+	CU_ASSERT_EQUAL(printed_value("process_open_fds"), open_fds + 1);
+	close(fd);
+	CU_ASSERT(printed_value("process_resident_memory_bytes") > 1e6);
+	CU_ASSERT(cpu > 0 && printed_value("process_cpu_seconds_total") >= cpu);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	CU_ASSERT_EQUAL(printed_value("process_open_fds"), 0);
+	CU_ASSERT_EQUAL(printed_value("process_resident_memory_bytes"), 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	teardown();
+}
+
 /* U9: a flood makes keys, not series. */
 static void a_hundred_thousand_sources_make_no_series(void)
 {
@@ -312,6 +348,6 @@ static void a_hundred_thousand_sources_make_no_series(void)
 
 WEIR_TESTS("metrics", TEST(totals_are_of_all_cpus), TEST(settings_are_in_base_units),
 	   TEST(gates_and_reloads), TEST(services_and_their_loops), TEST(labels_are_escaped),
-	   TEST(numbers_that_are_none_have_their_words),
+	   TEST(numbers_that_are_none_have_their_words), TEST(the_process_itself),
 	   TEST(every_series_is_there_once_under_its_help_and_type),
 	   TEST(a_hundred_thousand_sources_make_no_series))
