@@ -30,6 +30,7 @@ static struct {
 	struct sockaddr_in6 addresses[ADDRESSES_MAX];
 	size_t count;
 	bool fails;
+	int got, opened; /* lists that were not given back; folders */
 } host;
 
 int getifaddrs(struct ifaddrs **all)
@@ -39,12 +40,14 @@ int getifaddrs(struct ifaddrs **all)
 		return -1;
 	for (size_t i = 0; i < host.count; i++)
 		host.entries[i].ifa_next = i + 1 < host.count ? &host.entries[i + 1] : NULL;
+	host.got++;
 	*all = host.count ? host.entries : NULL;
 	return 0;
 }
 
 void freeifaddrs(struct ifaddrs *all)
 {
+	host.got--;
 	CU_ASSERT(all == (host.count ? host.entries : NULL));
 }
 
@@ -53,6 +56,7 @@ DIR *opendir(const char *name)
 	char path[128];
 	int fd;
 
+	host.opened++;
 	CU_ASSERT_EQUAL(strncmp(name, "/sys/class/net/", 15), 0);
 	snprintf(path, sizeof(path), "%s/%s", folder, name + 15);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,6 +104,7 @@ static void end(void)
 {
 	char command[64];
 
+	CU_ASSERT_EQUAL(host.got, 0);
 	weir_policy_free(policy);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	CU_ASSERT_EQUAL(system(command), 0);
@@ -168,6 +173,7 @@ static void a_circle_of_interfaces_ends(void)
 	stands_on("b", "e0");
 	address("a", "198.51.100.1", 0);
 	CU_ASSERT_STRING_EQUAL(crosses("192.0.2.7 4000 198.51.100.1 22"), "0");
+	CU_ASSERT(host.opened < 50);
 	end();
 }
 
