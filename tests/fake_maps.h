@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "harness.h"
 
@@ -24,6 +25,7 @@ struct fake_entry {
 
 struct fake_map {
 	size_t key_size, value_size; /* at most FAKE_KEY and 8 */
+	bool of_maps;		     /* given a descriptor it keeps an id: the file's inode */
 	struct fake_entry *entries;
 	size_t count, room;
 };
@@ -64,6 +66,14 @@ static inline struct fake_entry *fake_find(const struct fake_map *map, const voi
 			return &map->entries[i];
 	}
 	return NULL;
+}
+
+static inline uint32_t fake_inode(int fd)
+{
+	struct stat st;
+
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	return (uint32_t)st.st_ino;
 }
 
 static inline void fake_put(struct fake_map *map, const void *key, const void *value)
@@ -108,10 +118,14 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
+	struct fake_map *map = fake_at(fd);
+	uint32_t id;
+
 	CU_ASSERT_EQUAL(flags, BPF_ANY);
 	if (fake_fails())
 		return -1;
-	fake_put(fake_at(fd), key, value);
+	id = map->of_maps ? fake_inode(*(const int *)value) : 0;
+	fake_put(map, key, map->of_maps ? (const void *)&id : value);
 	return 0;
 }
 
