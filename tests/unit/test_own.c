@@ -79,6 +79,19 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *size)
 	return 0;
 }
 
+/* Inner maps that are mapped into memory. */
+static int count_mapped(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int count = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		count += !!strstr(line, "/memfd:weir_own");
+	fclose(maps);
+	return count;
+}
+
 static int count_fds(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -117,6 +130,7 @@ static void end(void)
 	while (inner_count)
 		close(inner[--inner_count].fd);
 	look_error = 0;
+	CU_ASSERT_EQUAL(count_mapped(), 0);
 	CU_ASSERT_EQUAL(count_fds(), fds_before);
 }
 
@@ -153,6 +167,7 @@ static void a_limit_gets_what_its_kind_needs(void)
 	CU_ASSERT_EQUAL(view.capacity, 16);
 	CU_ASSERT_EQUAL(view.rings[4 * WEIR_WAYS * 16 - 1], 0);
 	CU_ASSERT_EQUAL(view.keys[4 * WEIR_WAYS - 1].key.slot, 0);
+	CU_ASSERT_EQUAL(count_mapped(), 3);
 	weir_own_view_close(&view);
 	CU_ASSERT_EQUAL_FATAL(weir_own_view_open(&view, &plane, FLOW), 0);
 	CU_ASSERT_EQUAL(view.capacity, 0);
