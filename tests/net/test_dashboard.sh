@@ -43,7 +43,11 @@ of() {
   jq -r "$2" <<<"${seen[$1]:-null}" | tr -d ,
 }
 
+# The governor climbs twice a second and the table has its newest 20 moves: the service goes on
+# failing however long the browser takes to start.
 test_content() {
+  # shellcheck disable=SC2016 # the inner shell expands it
+  spawn app s sh -c 'while "$0" report app fail; do sleep 1; done' "$WEIR"
   browse --wait "$FILLED && /attempt failures/.test(find('moves-table').textContent)" \
     --screenshot "$LAB_ROOT/build/dashboard-wide.png" "$METRICS/" \
     "$(cells limits-table per-ip)" "$(cells limits-table udp-rate)" \
@@ -58,7 +62,7 @@ test_content() {
   expect_between "a limit refuses (1/s)" "$(of 0 '.["Refused/s"]')" 3500 4500
   expect_equal "its setting" "$(of 0 .Setting)" "bucket rate 1000pps burst 1000"
   expect_equal "another limit" "$(of 1 .Mode)" enforce
-  expect_equal "a service" "$(of 2 '"\(.Failed) \(.Attempts)"')" "3 3"
+  expect_equal "a service" "$(of 2 '.Failed == .Attempts and .Attempts != "0"')" true
   expect_equal "its governor" "$(of 2 '.Governor | test("udp-rate .* packets/s, ")')" true
   expect_between "the heaviest key (1/s)" "$(of 3 '.["Refused/s"]')" 3500 4500
   expect_equal "a movement, with its signal" \
@@ -72,6 +76,7 @@ test_content() {
   expect_equal "the state" "$(of 10 .)" live
   expect_equal "an event" "$(of 11 '[.[] | test("^limit per-ip: new")] | any')" true
   no_problems content
+  stop app
 }
 
 # Whatever a text says, it stays text.
@@ -93,11 +98,13 @@ test_hostile_text() {
      showInterfaces({ interfaces: [{ name: evil, attached: evil, reason: evil,
        traffic: { xdp: hook } }] });
      showKeys({ span_ns: 1, keys: [{ key: evil, limit: evil }] });
-     showEvents({ events: [{ time_ns: Date.now() * 1e6, text: evil, movement: move }] });
+     showEvents({ events: [{ time_ns: Date.now() * 1e6, text: evil, movement: move },
+       { time_ns: Date.now() * 1e6, text: evil }] });
      evil" \
     "new Promise((done) => setTimeout(done, 500))" \
     "['limits', 'services', 'interfaces', 'keys'].map((t) =>
        document.querySelector('#' + t + '-table tbody th').textContent === evil).concat(
+       document.querySelector('#moves-table td').textContent === evil,
        document.querySelector('#events-table td').textContent === evil)" \
     "document.querySelectorAll('img, main script').length + (window.hit || 0)"
   expect_equal "an interface's name is text" "$(jq --arg name "$HOSTILE" 'index($name) != null' \
@@ -216,7 +223,6 @@ or_give_up ip -n "$LAB_NS_S" link set "$HOSTILE" up
 start_weir
 grep -q ^ready: "$LAB_DIR/weir.err" || finish
 start_flood flood 300 "to=$LAB_SERVER4,from=10.78.0.1,rate=5000"
-for _ in 1 2 3; do weir report app fail >/dev/null; done
 test_content
 test_hostile_text
 test_dark_and_light

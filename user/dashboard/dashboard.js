@@ -8,6 +8,7 @@ const EVENTS_EVERY = 2;          // of these
 const SAMPLES = 300;             // that are kept: five minutes
 const SAMPLES_WIDE = 60;         // the chart is never of fewer
 const MOVES_SHOWN = 20;
+const EVENTS_SHOWN = 100;
 const TIMELINE_MS = 15 * 60 * 1000;
 const PASSED = ["limits", "unmatched", "allowed", "exempt", "not_ip", "malformed"];
 
@@ -320,10 +321,11 @@ function showTimeline(moves) {
 
 function showEvents({ events }) {
 	const moves = events.filter((event) => event.movement);
+	const others = events.filter((event) => !event.movement).slice(-EVENTS_SHOWN).reverse();
 
 	showMoves(moves);
 	showTimeline(moves);
-	fill("events-table", events.slice(-100).reverse().map(({ time_ns, text }) =>
+	fill("events-table", others.map(({ time_ns, text }) =>
 		[clock(time_ns), { text, kind: "long" }]), "no events");
 }
 
