@@ -17,14 +17,15 @@
 #define FAKE_FD 1000
 #define FAKE_MAPS 8
 #define FAKE_KEY 32
+#define FAKE_VALUE 48
 
 struct fake_entry {
 	unsigned char key[FAKE_KEY];
-	uint64_t value;
+	unsigned char value[FAKE_VALUE];
 };
 
 struct fake_map {
-	size_t key_size, value_size; /* at most FAKE_KEY and 8 */
+	size_t key_size, value_size; /* at most FAKE_KEY, FAKE_VALUE */
 	bool of_maps;		     /* given a descriptor it keeps an id: the file's inode */
 	struct fake_entry *entries;
 	size_t count, room;
@@ -88,7 +89,7 @@ static inline void fake_put(struct fake_map *map, const void *key, const void *v
 	if (!entry)
 		entry = &map->entries[map->count++];
 	memcpy(entry->key, key, map->key_size);
-	memcpy(&entry->value, value, map->value_size);
+	memcpy(entry->value, value, map->value_size);
 }
 
 /* Whether both have the same entries, in any order. */
@@ -99,7 +100,7 @@ static inline bool fake_same(const struct fake_map *a, const struct fake_map *b)
 	for (size_t i = 0; i < a->count && same; i++) {
 		const struct fake_entry *there = fake_find(b, a->entries[i].key);
 
-		same = there && !memcmp(&there->value, &a->entries[i].value, a->value_size);
+		same = there && !memcmp(there->value, a->entries[i].value, a->value_size);
 	}
 	return same;
 }
@@ -112,7 +113,7 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 	errno = kernel.unreadable ? EPERM : ENOENT;
 	if (!entry || kernel.unreadable)
 		return -1;
-	memcpy(value, &entry->value, map->value_size);
+	memcpy(value, entry->value, map->value_size);
 	return 0;
 }
 
@@ -173,7 +174,7 @@ int bpf_map_lookup_batch(int fd, void *from, void *next, void *keys, void *value
 		memcpy(&at, from, sizeof(at));
 	for (; got < *count && at < map->count; got++, at++) {
 		memcpy((char *)keys + got * map->key_size, map->entries[at].key, map->key_size);
-		memcpy((char *)values + got * map->value_size, &map->entries[at].value,
+		memcpy((char *)values + got * map->value_size, map->entries[at].value,
 		       map->value_size);
 	}
 	*count = got;

@@ -111,7 +111,7 @@ static void remember(void)
 		was[i].count = was[i].room = 0;
 		for (size_t j = 0; j < kernel.maps[i].count; j++)
 			fake_put(&was[i], kernel.maps[i].entries[j].key,
-				 &kernel.maps[i].entries[j].value);
+				 kernel.maps[i].entries[j].value);
 	}
 }
 
