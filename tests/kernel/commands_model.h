@@ -95,6 +95,12 @@ static inline void model_set(struct model *model, int limit, const struct settin
 		change(&model->saved[limit], by);
 }
 
+static inline void model_unset(struct model *model, int limit)
+{
+	model->now[limit] = model->file[limit];
+	model->saved[limit] = (struct setting){ 0 };
+}
+
 /* `set --confirm`: nothing is saved yet. */
 static inline void model_set_waiting(struct model *model, int limit, const struct setting *by,
 				     bool save)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random sequences of operators' commands to a real controller: set, --save, --confirm,
+ * Random sequences of operators' commands to a real controller: set, unset, --save, --confirm,
  * confirm, undo, reload of a changed or a broken file, allow and deny, freeze, thaw, and its end in
  * every way with a start after it. After each one all that it shows is what a model says
  * (commands_model.h).
@@ -146,6 +146,20 @@ static const char *do_set(void)
 	return expect(ask(json_pack("{s:s, s:o}", "command", "set", "arguments", arguments)), ok);
 }
 
+static const char *do_unset(void)
+{
+	int limit = draw(LIMITS);
+	bool ok = model.now[limit].there && !model.waits;
+	char name[8];
+
+	snprintf(name, sizeof(name), "l%d", limit);
+	if (ok)
+		model_unset(&model, limit);
+	return expect(ask(json_pack("{s:s, s:{s:s}}", "command", "unset", "arguments", "limit",
+				    name)),
+		      ok);
+}
+
 static const char *do_confirm(void)
 {
 	bool undo = draw(2);
@@ -283,8 +297,9 @@ static const struct {
 	int share; /* of 1000 */
 	const char *(*run)(void);
 } kinds_of_step[] = {
-	{ 380, do_set },       { 60, do_wrong_set }, { 110, do_reload }, { 220, do_list },
+	{ 360, do_set },       { 60, do_wrong_set }, { 110, do_reload }, { 200, do_list },
 	{ 40, do_wrong_list }, { 80, do_freeze },    { 80, do_confirm }, { 30, do_restart },
+	{ 40, do_unset },
 };
 
 static const char *step(void)

@@ -299,6 +299,54 @@ static void set_lasts_only_if_saved(void)
 	lab_close();
 }
 
+/* weir unset: what is in force and what is kept, both. */
+static void unset_goes_back_to_the_file(void)
+{
+	const struct weir_terms kept = { .save = true };
+	struct weir_engine *engine;
+	struct weir_error err;
+
+	lab_open();
+	lab_config(W0, TEN_A_DAY);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	CU_ASSERT_EQUAL(set(engine, "burst", "6", true), 0);
+	CU_ASSERT_EQUAL(set(engine, "burst", "5", false), 0);
+	CU_ASSERT_EQUAL(set(engine, "mode", "monitor", false), 0);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "nobody", NULL, 0, &kept, &err), -ENOENT);
+	CU_ASSERT_EQUAL(burst_of(engine), 5);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "per-ip", NULL, 0, &kept, &err), 0);
+	CU_ASSERT_EQUAL(burst_of(engine), 10);
+	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].mode, WEIR_POLICY_ENFORCE);
+	CU_ASSERT_TRUE(lab_said("limit per-ip: as in the file (weir unset), before: "));
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
+	CU_ASSERT_EQUAL(burst_of(engine), 10);
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
+/* Rings that were made for the kept quota hold no more: the next reload makes others. */
+static void unset_of_small_rings_waits_for_a_reload(void)
+{
+	const struct weir_policy_change small = { "quota", "5" };
+	const struct weir_terms kept = { .save = true };
+	struct weir_engine *engine;
+	struct weir_error err;
+
+	lab_open();
+	lab_config(W0, "  - {name: per-ip, key: source, sliding: {quota: 50, window: 1d}}\n");
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "per-ip", &small, 1, &kept, &err), 0);
+	weir_engine_stop(engine, true);
+	CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_set(engine, "per-ip", NULL, 0, &kept, &err), -ERANGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "weir reload brings what the file says"));
+	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].sliding.quota, 5);
+	CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
+	CU_ASSERT_EQUAL(weir_engine_policy(engine)->limits[0].sliding.quota, 50);
+	weir_engine_stop(engine, true);
+	lab_close();
+}
+
 static void overrides_that_are_none_are_refused(void)
 {
 	static const char *const bad[] = {
@@ -382,5 +430,6 @@ WEIR_TESTS("engine_state", TEST(B2_B4_counts_and_state_outlive_reloads),
 	   TEST(another_ledger_size_waits_for_a_detach), TEST(B12_refused_reload_changes_nothing),
 	   TEST(B1_B5_set_acts_and_refills_nothing), TEST(B1_sets_under_a_flood_refill_nothing),
 	   TEST(refused_set_changes_nothing), TEST(set_lasts_only_if_saved),
+	   TEST(unset_goes_back_to_the_file), TEST(unset_of_small_rings_waits_for_a_reload),
 	   TEST(overrides_that_are_none_are_refused), TEST(pins_elsewhere_are_refused),
 	   TEST(A15_a_missing_bpffs_is_mounted))

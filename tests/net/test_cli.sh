@@ -288,7 +288,16 @@ test_reload() {
   expect_exit "reload says what goes over the file" 0 \
     "note: limit per-ip: rate=900pps (kept by weir set --save in $LAB_DIR/overrides.json)" \
     weir reload
-  rm "$LAB_DIR/overrides.json"
+  expect_exit "show tells what was set" 0 \
+    "per-ip was set; the file says enforce, bucket rate 1000pps burst 1000 (weir unset per-ip)" \
+    weir show limits
+  expect_exit "unset" 0 "per-ip: enforce bucket rate 1000pps burst 1000" weir unset per-ip
+  check "show is silent again" eval '! weir show limits | grep -q "the file says"'
+  expect_equal "unset is for good" "$(weir reload)" "reloaded: limits 1"
+  expect_equal "-j: what the file says" \
+    "$(json '.limits[0] | [.file_setting == .setting, .file_mode, .governor]' show)" \
+    '[true,"enforce",null]'
+  expect_exit "unset of nothing" 1 "there is no limit 'nope'" weir unset nope
   write_config weir.yaml nope7 1000pps
   expect_exit "reload says which interface is not limited" 0 \
     "note: NOT limited: interface nope7: there is none of this name now" weir reload

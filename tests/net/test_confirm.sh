@@ -103,7 +103,11 @@ test_confirmed() {
   weir set per-ip rate=800pps --confirm 1h >/dev/null
   expect_exit "--undo" 0 "gone back" weir confirm --undo
   expect_equal "goes back at once" "$(json .limits[0].settings.rate show per-ip)" 900
-  rm "$LAB_DIR/overrides.json"
+  expect_exit "unset waits too" 0 "goes back in" weir unset per-ip --confirm 1h
+  expect_equal "and acts" "$(json .limits[0].settings.rate show per-ip)" 1000
+  check "is still saved" grep -q 900pps "$LAB_DIR/overrides.json"
+  expect_exit "unset is confirmed" 0 "weir unset per-ip: confirmed" weir confirm
+  check "is not saved any more" eval '! grep -q 900pps "$LAB_DIR/overrides.json"'
 }
 
 test_killed() {

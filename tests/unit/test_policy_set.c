@@ -78,6 +78,9 @@ static void every_field_of_every_kind_can_be_set(void)
 			wrong = "nothing changed";
 		if (!wrong)
 			wrong = weir_roundtrip(policy, &err);
+		if (!wrong && (weir_policy_unset(policy, good[i].limit, &err) ||
+			       !weir_policy_equal(policy, before)))
+			wrong = "not as before after unset";
 		if (wrong)
 			printf("  %s %s=%s: %s\n", good[i].limit, good[i].field, good[i].value,
 			       wrong);
@@ -184,6 +187,34 @@ static void a_word_remembers_the_unit(void)
 	weir_policy_free(policy);
 }
 
+/* A policy that was kept elsewhere than in the file goes back to what the file says. */
+static void unset_goes_by_the_file(void)
+{
+	static const char kept[] = "version: 1\n"
+				   "limits:\n"
+				   "  - {name: b, mode: monitor, key: source,\n"
+				   "     bucket: {rate: 9pps}}\n"
+				   "  - {name: s, key: source, bucket: {rate: 8pps}}\n"
+				   "  - {name: gone, key: source, bucket: {rate: 7pps}}\n";
+	struct weir_policy *policy = NULL, *file = load();
+	struct weir_error err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(
+		weir_policy_load_text(kept, strlen(kept), "kept", &policy, &err), 0);
+	weir_policy_write_as(policy, file);
+	weir_policy_free(file);
+	CU_ASSERT_EQUAL(weir_policy_unset(policy, "b", &err), 0);
+	CU_ASSERT_EQUAL(policy->limits[0].bucket.rate.amount, 1000);
+	CU_ASSERT_EQUAL(policy->limits[0].mode, WEIR_POLICY_ENFORCE);
+	CU_ASSERT_EQUAL(weir_policy_unset(policy, "s", &err), 0);
+	CU_ASSERT_EQUAL(policy->limits[1].bucket.rate.amount, 8);
+	CU_ASSERT_EQUAL(weir_policy_unset(policy, "gone", &err), 0);
+	CU_ASSERT_EQUAL(policy->limits[2].bucket.rate.amount, 7);
+	CU_ASSERT_EQUAL(weir_policy_unset(policy, "x", &err), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there is no limit 'x'"));
+	weir_policy_free(policy);
+}
+
 WEIR_TESTS("policy_set", TEST(every_field_of_every_kind_can_be_set),
 	   TEST(a_refused_set_changes_nothing), TEST(several_changes_are_one),
-	   TEST(a_word_remembers_the_unit))
+	   TEST(a_word_remembers_the_unit), TEST(unset_goes_by_the_file))

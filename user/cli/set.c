@@ -42,9 +42,23 @@ static int say(const struct weir_cli *cli, json_t *result)
 	return WEIR_EXIT_OK;
 }
 
+static int ask(const struct weir_cli *cli, json_t *arguments)
+{
+	json_t *result;
+	int code = weir_client_ask(cli, cli->command->name, weir_cli_add_terms(cli, arguments),
+				   &result);
+
+	return code ? code : say(cli, result);
+}
+
+static int run_unset(struct weir_cli *cli)
+{
+	return ask(cli, json_pack("{s:s}", "limit", cli->arguments[0]));
+}
+
 static int run(struct weir_cli *cli)
 {
-	json_t *changes = json_object(), *result;
+	json_t *changes = json_object();
 	int code = 0;
 
 	for (int i = 1; i < cli->argument_count && !code; i++)
@@ -53,10 +67,8 @@ static int run(struct weir_cli *cli)
 		json_decref(changes);
 		return code;
 	}
-	changes = json_pack("{s:s, s:o, s:b}", "limit", cli->arguments[0], "changes", changes,
-			    "save", cli->save);
-	code = weir_client_ask(cli, "set", weir_cli_add_terms(cli, changes), &result);
-	return code ? code : say(cli, result);
+	return ask(cli, json_pack("{s:s, s:o, s:b}", "limit", cli->arguments[0], "changes", changes,
+				  "save", cli->save));
 }
 
 const struct weir_command weir_command_set = {
@@ -70,4 +82,15 @@ const struct weir_command weir_command_set = {
 	.least = 2,
 	.most = 33,
 	.run = run,
+};
+
+const struct weir_command weir_command_unset = {
+	.name = "unset",
+	.arguments = "NAME",
+	.summary = "back to what the file gives a limit, what `set --save` kept forgotten",
+	.example = "  weir unset per-ip",
+	.options = WEIR_OPTION_CONFIRM | WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
+	.least = 1,
+	.most = 1,
+	.run = run_unset,
 };

@@ -38,6 +38,27 @@ static void add_setting(struct weir_table *table, json_t *limit)
 			json_is_true(json_object_get(limit, "estimated")) ? " (estimated)" : "");
 }
 
+/* What was set and the file doesn't say. What a governor moves, moves all the time. */
+static void say_set(json_t *limits)
+{
+	json_t *limit;
+	size_t i;
+
+	json_array_foreach(limits, i, limit)
+	{
+		const char *name = weir_json_text(limit, "name");
+		const char *mode = weir_json_text(limit, "file_mode");
+		const char *setting = weir_json_text(limit, "file_setting");
+
+		if (json_is_string(json_object_get(limit, "file_setting")) &&
+		    !json_is_string(json_object_get(limit, "governor")) &&
+		    (strcmp(setting, weir_json_text(limit, "setting")) ||
+		     strcmp(mode, weir_json_text(limit, "mode"))))
+			printf("%s was set; the file says %s, %s (weir unset %s)\n", name, mode,
+			       setting, name);
+	}
+}
+
 static void say_limits(json_t *limits)
 {
 	static const char *const names[] = { "LIMIT",	 "MODE",    "KEY",	 "SETTING",
@@ -64,6 +85,7 @@ static void say_limits(json_t *limits)
 		add_rate(&table, limit, "refused_per_sec");
 	}
 	weir_table_print(&table);
+	say_set(limits);
 }
 
 static long long path_packets(json_t *interface, const char *path)

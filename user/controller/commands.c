@@ -350,6 +350,7 @@ static const struct command {
 } commands[] = {
 	{ "show", show },
 	{ "set", weir_commands_set },
+	{ "unset", weir_commands_unset },
 	{ "reload", weir_commands_reload },
 	{ "confirm", weir_commands_confirm },
 	{ "top", top },

@@ -67,30 +67,49 @@ static size_t read_changes(json_t *changes, struct weir_policy_change *list)
 	return count;
 }
 
+/* With no changes: back to what the file says. */
+static void change(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments,
+		   const char *limit, const struct weir_policy_change *list, size_t count)
+{
+	struct weir_error err = { 0 };
+	struct weir_session session;
+	struct weir_terms terms;
+	int rc = weir_commands_terms(arguments, &terms, &session, &err);
+
+	if (!count)
+		terms.save = true;
+	if (!rc)
+		rc = weir_engine_set(loop->engine, limit, list, count, &terms, &err);
+	if (rc)
+		fail(client, rc, &err);
+	else
+		weir_commands_show(loop, client, limit);
+}
+
 void weir_commands_set(struct weir_loop *loop, struct weir_control_client *client,
 		       json_t *arguments)
 {
 	const char *name = json_string_value(json_object_get(arguments, "limit"));
 	struct weir_policy_change list[CHANGES_MAX];
 	size_t count = read_changes(json_object_get(arguments, "changes"), list);
-	struct weir_error err = { 0 };
-	struct weir_session session;
-	struct weir_terms terms;
-	int rc;
 
-	if (!name || !count) {
+	if (name && count)
+		change(loop, client, arguments, name, list, count);
+	else
 		weir_control_fail(client, 1,
 				  "set takes a text 'limit' and an object 'changes' of 1 to 32 "
 				  "texts");
-		return;
-	}
-	rc = weir_commands_terms(arguments, &terms, &session, &err);
-	if (!rc)
-		rc = weir_engine_set(loop->engine, name, list, count, &terms, &err);
-	if (rc)
-		fail(client, rc, &err);
+}
+
+void weir_commands_unset(struct weir_loop *loop, struct weir_control_client *client,
+			 json_t *arguments)
+{
+	const char *name = json_string_value(json_object_get(arguments, "limit"));
+
+	if (name)
+		change(loop, client, arguments, name, NULL, 0);
 	else
-		weir_commands_show(loop, client, name);
+		weir_control_fail(client, 1, "unset takes a text 'limit'");
 }
 
 void weir_commands_reload(struct weir_loop *loop, struct weir_control_client *client,

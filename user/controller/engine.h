@@ -87,7 +87,10 @@ int weir_engine_start(struct weir_engine **engine, const struct weir_engine_opti
 int weir_engine_reload(struct weir_engine *engine, const struct weir_terms *terms,
 		       struct weir_error *err);
 
-/* `weir set`: acts before it returns. Errors as above. */
+/*
+ * `weir set`, and with no changes `weir unset` (terms->save: what was kept is forgotten): acts
+ * before it returns. Errors as above.
+ */
 int weir_engine_set(struct weir_engine *engine, const char *limit,
 		    const struct weir_policy_change *changes, size_t count,
 		    const struct weir_terms *terms, struct weir_error *err);

@@ -159,10 +159,20 @@ static int load_kept(const struct weir_engine *engine, const char *text,
 		     struct weir_policy **policy, struct weir_error *err)
 {
 	int code = weir_policy_load_text(text, strlen(text), engine->confirm_file, policy, err);
+	struct weir_policy *file;
+	struct weir_error ignored;
 
 	if (!code)
 		code = weir_policy_check_features(*policy, weir_engine_features(), err);
-	return code;
+	if (code)
+		return code;
+	if (engine->policy) {
+		weir_policy_write_as(*policy, engine->policy);
+	} else if (!weir_policy_load_file(engine->config, &file, &ignored)) {
+		weir_policy_write_as(*policy, file);
+		weir_policy_free(file);
+	}
+	return 0;
 }
 
 /* It is gone back from. A reload stays remembered: its file must not come in by a restart. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `weir set`. */
+/* `weir set`, `weir unset`. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +77,22 @@ static int keep(struct weir_engine *engine, const char *name,
 	return weir_engine_wait(engine, note, engine->policy, err);
 }
 
+/*
+ * The file's quota is more than the rings hold that were made for the kept one: it is forgotten all
+ * the same, or every reload would bring it back.
+ */
+static int unset_at_reload(const struct weir_engine *engine, const char *name, int code,
+			   struct weir_error *err)
+{
+	struct weir_error other;
+
+	if (weir_overrides_save(engine->overrides, name, NULL, 0, &other))
+		return weir_error_set(err, -EIO, "%s", other.text);
+	weir_error_prefix(err, "nothing is kept of it any more, and weir reload brings what the "
+			       "file says; now not: ");
+	return code;
+}
+
 /* Into force, or nothing has changed. *label_before gets the label that it had. */
 static int change(struct weir_engine *engine, const char *name,
 		  const struct weir_policy_change *changes, size_t count,
@@ -91,10 +107,13 @@ static int change(struct weir_engine *engine, const char *name,
 	/* A change touches plain values only, so a plain copy brings them back. */
 	if (limit)
 		before = *limit;
-	code = weir_policy_set(engine->policy, name, changes, count, err);
+	code = count ? weir_policy_set(engine->policy, name, changes, count, err) :
+		       weir_policy_unset(engine->policy, name, err);
 	if (code || !limit)
 		goto out;
 	code = compile_set(engine, limit, &next, err);
+	if (code == -ERANGE && !count && !note)
+		code = unset_at_reload(engine, name, code, err);
 	if (!code)
 		code = check_session(engine, terms, limit, err);
 	if (!code) {
@@ -118,20 +137,21 @@ int weir_engine_set(struct weir_engine *engine, const char *name,
 		    const struct weir_policy_change *changes, size_t count,
 		    const struct weir_terms *terms, struct weir_error *err)
 {
+	const char *verb = count ? "set" : "unset";
 	char text[192], what[WEIR_CONFIRM_WHAT];
 	struct weir_confirm *note = NULL;
 	struct weir_label before;
 	int code = weir_engine_may_change(engine, terms, false, err);
 
 	print_changes(changes, count, text, sizeof(text));
-	snprintf(what, sizeof(what), "weir set %s%s", name, text);
+	snprintf(what, sizeof(what), "weir %s %s%s", verb, name, text);
 	if (!code)
 		note = weir_engine_note(engine, terms, what, &code, err);
 	if (!code)
 		code = change(engine, name, changes, count, terms, note, &before, err);
 	if (!code)
-		weir_engine_say(engine, "limit %s:%s (weir set), before: %s", name, text,
-				before.setting);
+		weir_engine_say(engine, "limit %s:%s (weir %s), before: %s", name,
+				count ? text : " as in the file", verb, before.setting);
 	return code;
 }
 

@@ -66,6 +66,8 @@ int weir_loop_freeze_kept(struct weir_loop *loop, struct weir_error *err);
 /* commands_change.c */
 void weir_commands_set(struct weir_loop *loop, struct weir_control_client *client,
 		       json_t *arguments);
+void weir_commands_unset(struct weir_loop *loop, struct weir_control_client *client,
+			 json_t *arguments);
 void weir_commands_reload(struct weir_loop *loop, struct weir_control_client *client,
 			  json_t *arguments);
 void weir_commands_confirm(struct weir_loop *loop, struct weir_control_client *client,

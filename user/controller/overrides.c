@@ -149,6 +149,8 @@ int weir_overrides_save(const char *path, const char *limit,
 	}
 	for (size_t i = 0; i < count; i++)
 		json_object_set_new(fields, changes[i].field, json_string(changes[i].value));
+	if (!count)
+		json_object_del(limits, limit);
 	return write_file(path, root, err);
 }
 

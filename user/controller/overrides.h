@@ -20,7 +20,10 @@
 int weir_overrides_apply(const char *path, struct weir_policy *policy, weir_engine_log log,
 			 void *context, struct weir_error *err);
 
-/* Adds changes of one limit: atomic, on disk when it returns. Makes the file's folder. */
+/*
+ * Adds changes of one limit; no changes: what was kept of it is forgotten. Atomic, on disk when it
+ * returns. Makes the file's folder.
+ */
 int weir_overrides_save(const char *path, const char *limit,
 			const struct weir_policy_change *changes, size_t count,
 			struct weir_error *err);

@@ -12,6 +12,7 @@ void weir_policy_free(struct weir_policy *policy)
 	if (!policy)
 		return;
 	weir_fields_free(weir_policy_fields, policy);
+	free(policy->written);
 	free(policy->file);
 	free(policy);
 }

@@ -243,6 +243,8 @@ struct weir_policy {
 		struct weir_policy_list deny;
 	} lists;
 	struct weir_policy_limit *limits;
+	/* What the file gives them, in the same order, whatever `set` did since: plain copies. */
+	struct weir_policy_limit *written;
 	size_t limit_count;
 	struct weir_policy_service *services;
 	size_t service_count;
@@ -312,6 +314,11 @@ struct weir_policy_change {
  */
 int weir_policy_set(struct weir_policy *policy, const char *limit_name,
 		    const struct weir_policy_change *changes, size_t count, struct weir_error *err);
+/* Takes back what was set: as `written` says. -ENOENT. */
+int weir_policy_unset(struct weir_policy *policy, const char *limit_name, struct weir_error *err);
+/* For a policy that was not loaded from the file itself: `written` as the other has it, where they
+ * have limits of one name and kind. */
+void weir_policy_write_as(struct weir_policy *policy, const struct weir_policy *other);
 /* One change. */
 int weir_policy_set_field(struct weir_policy *policy, const char *limit_name, const char *field,
 			  const char *value, struct weir_error *err);

@@ -41,6 +41,18 @@ static void note_lines(struct weir_policy *policy, const struct weir_node *root)
 	policy->lines.limits = key_line(root, "limits");
 }
 
+static int note_written(struct weir_policy *policy, const char *name, struct weir_error *err)
+{
+	size_t size = policy->limit_count * sizeof(*policy->limits);
+
+	policy->written = malloc(size + 1);
+	if (!policy->written)
+		return weir_error_set(err, -ENOMEM, "%s: out of memory", name);
+	if (size)
+		memcpy(policy->written, policy->limits, size);
+	return 0;
+}
+
 int weir_policy_load_text(const char *text, size_t length, const char *name,
 			  struct weir_policy **policy, struct weir_error *err)
 {
@@ -72,6 +84,8 @@ int weir_policy_load_text(const char *text, size_t length, const char *name,
 		weir_policy_complete(p);
 		rc = weir_policy_check(p, err);
 	}
+	if (!rc)
+		rc = note_written(p, name, err);
 	weir_node_free(&root);
 	if (rc)
 		weir_policy_free(p);

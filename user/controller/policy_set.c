@@ -87,21 +87,31 @@ static int settle_rate(const struct weir_policy_limit *old, struct weir_policy_l
 	return 0;
 }
 
+/* The limit that is to be changed, or NULL and why. */
+static struct weir_policy_limit *find(const struct weir_policy *policy, const char *name,
+				      struct weir_error *err)
+{
+	struct weir_policy_limit *limit = weir_policy_find_limit(policy, name);
+
+	if (!limit && weir_policy_find_service(policy, name))
+		weir_error_set(err, -ENOENT,
+			       "'%s' is a service, and set changes limits: change the file and "
+			       "reload",
+			       name);
+	else if (!limit)
+		weir_error_set(err, -ENOENT, "there is no limit '%s': see weir show limits", name);
+	return limit;
+}
+
 int weir_policy_set(struct weir_policy *policy, const char *limit_name,
 		    const struct weir_policy_change *changes, size_t count, struct weir_error *err)
 {
-	struct weir_policy_limit *limit = weir_policy_find_limit(policy, limit_name);
+	struct weir_policy_limit *limit = find(policy, limit_name, err);
 	struct weir_policy_limit old, changed;
 	int rc;
 
-	if (!limit && weir_policy_find_service(policy, limit_name))
-		return weir_error_set(err, -ENOENT,
-				      "'%s' is a service, and set changes limits: change the file "
-				      "and reload",
-				      limit_name);
 	if (!limit)
-		return weir_error_set(err, -ENOENT, "there is no limit '%s': see weir show limits",
-				      limit_name);
+		return -ENOENT;
 	/* Settable fields are plain values, so a copy of the struct is a copy of them. */
 	old = changed = *limit;
 	for (size_t i = 0; i < count; i++) {
@@ -130,4 +140,35 @@ int weir_policy_set_field(struct weir_policy *policy, const char *limit_name, co
 	struct weir_policy_change change = { field, value };
 
 	return weir_policy_set(policy, limit_name, &change, 1, err);
+}
+
+int weir_policy_unset(struct weir_policy *policy, const char *limit_name, struct weir_error *err)
+{
+	struct weir_policy_limit *limit = find(policy, limit_name, err);
+
+	if (!limit)
+		return -ENOENT;
+	*limit = policy->written[limit - policy->limits];
+	return 0;
+}
+
+void weir_policy_write_as(struct weir_policy *policy, const struct weir_policy *other)
+{
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		struct weir_policy_limit *to = &policy->written[i];
+		const struct weir_policy_limit *from = weir_policy_find_limit(other, to->name);
+
+		if (from)
+			from = &other->written[from - other->limits];
+		if (!from || from->kind != to->kind ||
+		    from->bucket.rate.bytes != to->bucket.rate.bytes)
+			continue;
+		to->bucket = from->bucket;
+		to->sliding = from->sliding;
+		to->period = from->period;
+		to->gate = from->gate;
+		to->mode = from->mode;
+		to->untracked = from->untracked;
+		to->ban = from->ban;
+	}
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "controller/clock.h"
+#include "controller/compile.h"
 #include "controller/units.h"
 
 json_t *weir_report_new(const struct weir_view *view)
@@ -167,6 +168,34 @@ static json_t *totals(json_t *limit, const struct weir_totals *sum)
 	return limit;
 }
 
+/* What the file gives it, where a controller knows; and whose governor moves it, if one does. */
+static json_t *file_and_governor(json_t *made, const struct weir_view *view, const char *name)
+{
+	const struct weir_policy *policy = view->engine ? weir_engine_policy(view->engine) : NULL;
+	json_t *setting = NULL, *mode = NULL, *governor = NULL;
+	const struct weir_policy_limit *limit = NULL;
+
+	if (policy)
+		limit = weir_policy_find_limit(policy, name);
+	if (limit) {
+		const struct weir_policy_limit *written = &policy->written[limit - policy->limits];
+		struct weir_label label;
+
+		weir_compile_label(written, &label);
+		setting = json_string(label.setting);
+		mode = json_string(weir_policy_mode_name(policy->mode == WEIR_POLICY_MONITOR ?
+								 policy->mode :
+								 written->mode));
+	}
+	for (size_t i = 0; policy && i < policy->service_count; i++) {
+		if (!strcmp(policy->services[i].governor.control, name))
+			governor = json_string(policy->services[i].name);
+	}
+	made = weir_report_add(made, "file_setting", setting ? setting : json_null());
+	made = weir_report_add(made, "file_mode", mode ? mode : json_null());
+	return weir_report_add(made, "governor", governor ? governor : json_null());
+}
+
 /* Text of a fixed field that the controller writes while we read. */
 static void copy_text(char *to, const char *from, size_t size)
 {
@@ -195,6 +224,7 @@ static json_t *one_limit(const struct weir_view *view, const struct weir_limit *
 		limit->flags & WEIR_LIMIT_BYTES ? "bytes" : "packets", "on_untracked",
 		limit->flags & WEIR_LIMIT_UNTRACKED_DROPS ? "drop" : "pass", "setting", setting);
 	made = weir_report_add(made, "settings", values);
+	made = file_and_governor(made, view, name);
 	made = totals(made, &sum);
 	made = weir_report_crowd(made, crowd, limit);
 	made = weir_report_add(
