@@ -182,6 +182,8 @@ test_start() {
 }
 
 test_protocol() {
+  local command arguments says
+
   expect_equal "the socket: what is no JSON" "$(raw "what
 " | jq -c '[.ok, .code]')" "[false,1]"
   expect_equal "the socket: an unknown command" "$(raw '{"command":"dance"}
@@ -191,6 +193,36 @@ test_protocol() {
   expect_equal "the socket: a count out of range" \
     "$(raw '{"command":"top","arguments":{"count":0}}
 ' | jq -c '[.ok, .code]')" "[false,1]"
+  while read -r command arguments says; do
+    expect_equal "the socket: $command $arguments" \
+      "$(raw "{\"command\":\"$command\",\"arguments\":$arguments}
+" | jq -c --arg says "$says" '[.ok, .code, (.error | contains($says)) or .error]')" "[false,1,true]"
+  done <<'END'
+top {"limit":"nope"} there is no limit 'nope'
+suggest {"limit":"nope"} there is no limit 'nope'
+show {"what":"nope"} 'nope'
+why {} address '': give an IPv4 or IPv6 address
+events {"count":0} count: give 1 or more
+allow {} action: give add, del or list
+deny {"action":"frob"} action: give add, del or list
+allow {"action":"add"} allow takes a text 'prefix'
+deny {"action":"del","prefix":5} deny takes a text 'prefix'
+deny {"action":"add","prefix":"10.0.0.0/99"} '10.0.0.0/99'
+deny {"action":"add","prefix":"10.0.0.1","for":"1ms"} for: '1ms' is out of range: write 1s to 366d
+deny {"action":"add","prefix":"10.0.0.1","confirm":5} confirm: ''
+ban {"action":"del"} ban takes an 'action', del, and a text 'key'
+set {"limit":"per-ip","changes":{"rate":5}} an object 'changes' of 1 to 32 texts
+set {"limit":"per-ip","changes":{"rate":"7pps"},"confirm":"2h"} confirm: '2h' is out of range
+set {"limit":"per-ip","changes":{"rate":"7pps"},"session":7} SSH_CONNECTION ''
+reload {"confirm":"soon"} confirm: 'soon'
+confirm {"undo":true} nothing waits to be confirmed
+freeze {} freeze and thaw take a text 'service'
+thaw {"service":"web","loop":3} freeze and thaw take a text 'service'
+report {"service":"web"} report takes a text 'service', a boolean 'pass'
+report {"service":"web","pass":true,"response_ns":0} a number 'response_ns' above 0
+END
+  expect_equal "none of which has changed anything" \
+    "$(json '[.limits[0].settings.rate, .lists.deny.ipv4, .lists.allow.ipv4]' show)" "[1000,0,0]"
 }
 
 test_show() {
