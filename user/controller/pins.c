@@ -106,6 +106,8 @@ int weir_pins_lock(const char *folder, struct weir_error *err)
 		return fd;
 	code = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	close(fd);
+	if (code != -EBUSY)
+		return weir_error_set(err, code, "can't lock %s: %s", folder, strerror(-code));
 	return weir_error_set(err, code,
 			      "another weir controller holds %s: stop it first (`weir stop`), or "
 			      "give this one its own folder of pins",
