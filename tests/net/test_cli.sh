@@ -289,15 +289,24 @@ test_reload() {
     "note: limit per-ip: rate=900pps (kept by weir set --save in $LAB_DIR/overrides.json)" \
     weir reload
   expect_exit "show tells what was set" 0 \
-    "per-ip was set; the file says enforce, bucket rate 1000pps burst 1000 (weir unset per-ip)" \
+    "per-ip was set: rate=900pps (in the file: 1000pps), kept; weir unset per-ip goes back" \
     weir show limits
+  expect_exit "what the setting doesn't say is said" 0 "burst 1000; untracked drop" \
+    weir set per-ip untracked=drop
+  expect_exit "kept in part" 0 "untracked=drop (in the file: pass), kept in part" weir show limits
   expect_exit "unset" 0 "per-ip: enforce bucket rate 1000pps burst 1000" weir unset per-ip
-  check "show is silent again" eval '! weir show limits | grep -q "the file says"'
+  check "show is silent again" eval '! weir show limits | grep -q "was set"'
   expect_equal "unset is for good" "$(weir reload)" "reloaded: limits 1"
-  expect_equal "-j: what the file says" \
-    "$(json '.limits[0] | [.file_setting == .setting, .file_mode, .governor]' show)" \
-    '[true,"enforce",null]'
+  weir set per-ip rate=800pps >/dev/null
+  expect_equal "-j: what was set" "$(json '.limits[0] | [.set, .saved, .governor]' show)" \
+    '[{"rate":{"file":"1000pps","now":"800pps"}},null,null]'
   expect_exit "unset of nothing" 1 "there is no limit 'nope'" weir unset nope
+  sed -i 's/per-ip/other/' "$LAB_DIR/weir.yaml"
+  weir set per-ip rate=700pps --save >/dev/null
+  expect_exit "kept, and no limit any more" 0 "(weir unset per-ip forgets it)" weir reload
+  expect_exit "it can be forgotten" 0 "per-ip: forgotten; there is no limit of this name" \
+    weir unset per-ip
+  expect_exit "once" 1 "there is no limit 'per-ip'" weir unset per-ip
   write_config weir.yaml nope7 1000pps
   expect_exit "reload says which interface is not limited" 0 \
     "note: NOT limited: interface nope7: there is none of this name now" weir reload

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # What weir stands on fails: any one call of a start, reload, set or detach gets ENOSPC, ENOMEM
 # or EMFILE (kill-at --fail); the disk is full, the BPF file system read-only or somebody else's,
-# memory and descriptors are short, a cgroup's too; another tool takes the interface. It is said in words, what
-# was in force stays, nothing is left over. (Which steps are taken: faults.sh.)
+# memory and descriptors are short, a cgroup's too; another tool takes the interface. It is said in
+# words, what was in force stays, nothing is left over. (Which steps are taken: faults.sh.)
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317,SC2119
 . "$(dirname "$0")/lib.sh"

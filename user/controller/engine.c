@@ -80,6 +80,17 @@ json_t *weir_engine_notes(const struct weir_engine *engine)
 	return notes ? notes : json_array();
 }
 
+void weir_engine_saved_anew(struct weir_engine *engine)
+{
+	json_decref(engine->saved);
+	engine->saved = weir_overrides_limits(engine->overrides);
+}
+
+json_t *weir_engine_saved(const struct weir_engine *engine, const char *limit)
+{
+	return json_object_get(engine->saved, limit);
+}
+
 int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **policy,
 			    struct weir_error *err)
 {
@@ -92,6 +103,7 @@ int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **pol
 	code = weir_policy_check_features(*policy, weir_engine_features(), err);
 	if (!code)
 		code = weir_overrides_apply(engine->overrides, *policy, note_kept, engine, err);
+	weir_engine_saved_anew(engine);
 	if (!code)
 		return 0;
 	weir_policy_free(*policy);
@@ -181,6 +193,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	weir_load_close(&engine->load, undo);
 	weir_policy_free(engine->policy);
 	json_decref(engine->kept);
+	json_decref(engine->saved);
 	free(engine->config);
 	free(engine->pins);
 	free(engine->overrides);
