@@ -152,7 +152,7 @@ $(B)/san/libweir.a: $(patsubst %.c,$(B)/san/%.o,$(LIB_SRC) $(CTRL_SRC) $(CLI_PUR
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 
-$(CTRL_SRC:%.c=$(B)/san/%.o): | $(SKELS) $(PAGES)
+$(CTRL_SRC:%.c=$(B)/san/%.o) $(UNIT_SRC:%.c=$(B)/san/%.o): | $(SKELS) $(PAGES)
 
 $(B)/tests/unit/%: $(B)/san/tests/unit/%.o $(B)/san/tests/harness.o $(B)/san/libweir.a
 	$(call say,LD,$@)
