@@ -1,4 +1,5 @@
-# weir: `make` builds, `make test` builds and runs every test, `make V=1` shows the commands.
+# weir: `make` builds all, `make weir` what `make install` installs, `make test` runs every test too;
+# `make V=1` shows the commands.
 # Sources are found by their place: a new file in a folder needs no line here.
 
 CC      ?= gcc
@@ -45,11 +46,12 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean fuzz fuzz-targets static list-static FORCE
+.PHONY: all weir lib tests test check bench clean fuzz fuzz-targets static list-static FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: lib $(if $(CLI_SRC),$(B)/weir) tests
+all: weir tests
+weir: lib $(B)/weir
 lib: $(B)/libweir.a
 tests: $(TOOLS) $(UNITS) $(KERNELS) $(if $(BENCH_SRC),$(B)/tests/bench/bench)
 

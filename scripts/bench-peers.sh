@@ -165,8 +165,7 @@ row() {
 }
 
 parse_arguments "$@"
-"$LAB_ROOT/scripts/deps.sh" && "$LAB_ROOT/scripts/deps.sh" nftables iptables ethtool &&
-  make -C "$LAB_ROOT" -s -j2 build/weir build/tests/{flood,storm} || exit 2
+"$LAB_ROOT/scripts/build.sh" build/weir build/tests/{flood,storm} || exit 2
 weir_lab 1
 # Frames without a program at the far end need its GRO.
 in_ns s ethtool -K "$LAB_IF_S" gro on

@@ -15,6 +15,5 @@ cd "$(dirname "$0")/.."
 case ${1:-} in
   services | peers) exec "scripts/bench-$1.sh" "${@:2}" ;;
 esac
-scripts/deps.sh
-make -s -j2 build/tests/bench/bench
+scripts/build.sh build/tests/bench/bench
 exec build/tests/bench/bench "$@"

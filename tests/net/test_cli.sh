@@ -438,7 +438,10 @@ test_ended() {
   stop weir INT || code=$?
   expect_equal "SIGINT: a clean end" "$code" 0
   check "SIGINT leaves the limits" has_xdp
+  echo "control: {group: no-such-group}" >>"$LAB_DIR/weir.yaml"
   start_weir
+  check "a group that isn't there: a note, with what makes it" grep -q \
+    '^note: .* no group .no-such-group. .*`groupadd -r no-such-group`' "$LAB_DIR/weir.err"
   expect_exit "stop" 0 "the limits stay in force" weir stop
   expect_exit "show at once finds nobody, and reads the pins" 0 "read from the pins" \
     weir show per-ip
