@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `weir set` and `unset`: what acts, what is kept, what a kill in the middle leaves. */
+/* `weir set` and `unset`: what acts, what is kept. */
 #include "harness.h"
 
 #include "engine_lab.h"
-#include "store_trap.h"
 
 static int set(struct weir_engine *engine, const char *field, const char *value, bool save)
 {
@@ -78,72 +77,6 @@ static void B1_sets_under_a_flood_refill_nothing(void)
 	CU_ASSERT(totals.refused_packets > 40000);
 	CU_ASSERT(totals.passed_packets >= 10 && totals.passed_packets <= 20);
 	weir_engine_stop(engine, true);
-	lab_close();
-}
-
-static int stores_left;
-
-static void die_in_time(void)
-{
-	if (!--stores_left)
-		kill(getpid(), SIGKILL);
-}
-
-/* A child that starts an engine and is killed after so many stores of a set; false if not. */
-static bool set_and_be_killed(int stores)
-{
-	const struct weir_policy_change changes[] = { { "rate", "1/d" }, { "burst", "12" } };
-	pid_t child = fork();
-	int status;
-
-	if (!child) {
-		struct weir_engine *engine;
-		struct weir_board *board;
-		struct weir_limit *limit;
-		struct weir_error err;
-
-		if (lab_begin(&engine, &err))
-			_exit(1);
-		board = weir_engine_dataplane(engine)->board;
-		limit = board->limits + (board->active.generation & 1) * WEIR_LIMITS_MAX;
-		stores_left = stores;
-		store_trap_on(limit, sizeof(*limit), die_in_time);
-		weir_engine_set(engine, "per-ip", changes, 2, NULL, &err);
-		_exit(0);
-	}
-	waitpid(child, &status, 0);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
-/*
- * Until the next start no more passes than the larger of both allows, and it puts all right.
- * (Each of the stores, without a start: tests/unit/test_generation.c.)
- */
-static void a_set_killed_at_any_store_is_put_right(void)
-{
-	static const int stores[] = { 1, 2, 3, 1000 };
-
-	lab_open();
-	lab_config(W0, "  - {name: per-ip, key: source, bucket: {rate: 100/d, burst: 10}}\n");
-	for (int i = 0; i < 4; i++) {
-		struct weir_engine *engine;
-		struct weir_totals totals;
-		struct weir_error err;
-
-		CU_ASSERT_EQUAL_FATAL(set_and_be_killed(stores[i]), i < 3);
-		lab_send(50, 1, 53);
-		CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
-		totals = lab_await(engine, 0, 50);
-		CU_ASSERT(totals.passed_packets <= 12);
-		CU_ASSERT_EQUAL(totals.passed_packets + totals.refused_packets, 50);
-		lab_send(15, 2, 53);
-		CU_ASSERT_EQUAL(lab_await(engine, 0, 65).passed_packets,
-				totals.passed_packets + 10);
-		/* Who was refused all at the new price has what the file grants, once. */
-		lab_send(15, 1, 53);
-		CU_ASSERT(lab_await(engine, 0, 80).passed_packets <= 12 + 10);
-		weir_engine_stop(engine, true);
-	}
 	lab_close();
 }
 
@@ -283,8 +216,7 @@ static void overrides_that_are_none_are_refused(void)
 }
 
 WEIR_TESTS("engine_set", TEST(B1_B5_set_acts_and_refills_nothing),
-	   TEST(B1_sets_under_a_flood_refill_nothing),
-	   TEST(a_set_killed_at_any_store_is_put_right), TEST(refused_set_changes_nothing),
+	   TEST(B1_sets_under_a_flood_refill_nothing), TEST(refused_set_changes_nothing),
 	   TEST(set_lasts_only_if_saved), TEST(unset_goes_back_to_the_file),
 	   TEST(unset_of_small_rings_waits_for_a_reload),
 	   TEST(overrides_that_are_none_are_refused))

@@ -117,6 +117,21 @@ reloaded() {
   asked reload "$1"
 }
 
+# What `set --save` kept is forgotten: on file and in force, or the next start still has it.
+forgotten() {
+  local value
+
+  [ -n "${LAB_PID[weir]:-}" ] || start_weir
+  weir set other rate=7kpps --save >/dev/null || fail "$at: set --save" "exit $?"
+  asked unset other "$1" || return 1
+  value=$(json '.limits[] | select(.name == "other") | .settings.rate' show)
+  if grep -q 7kpps "$LAB_DIR/overrides.json"; then
+    expect_equal "$at: the kept value is in force" "$value" 7000
+  else
+    expect_equal "$at: the file's value is in force" "$value" 9000
+  fi
+}
+
 # --- a change that waits --------------------------------------------------------------------
 
 # waits_or_not: "waiting", "undone" or "nothing".
@@ -287,6 +302,7 @@ first=$(look)
 every "reload" 4 reloaded
 every "set" 1 asked set other rate=8kpps
 every "set --save" 3 asked set other rate=7kpps --save
+every "unset" 4 forgotten
 every "freeze" 1 asked freeze web
 every "deny" 2 asked deny add 192.0.2.1
 every "set --confirm" 4 waiting_set

@@ -393,16 +393,20 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	if (strlen(pins) >= WEIR_PINS_SIZE)
 		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': too long", pins);
 	weir_kernel_words_listen();
+	/* Locked first: the board must be that of the pins which go. */
+	lock = weir_pins_lock(pins, err);
+	if (lock == -ENOENT)
+		return detach_remains(pins, err);
+	if (lock < 0)
+		return lock;
 	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
-	if (fd < 0 && errno != ENOENT)
-		return weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
-	if (fd < 0)
-		return detach_remains(pins, err);
-	lock = weir_pins_lock(pins, err);
-	if (lock < 0) {
-		close(fd);
-		return lock;
+	if (fd < 0) {
+		code = -errno;
+		close(lock);
+		return code == -ENOENT ? detach_remains(pins, err) :
+					 weir_error_set(err, code, "can't open %s: %s", path,
+							strerror(-code));
 	}
 	detaching.board_id = weir_map_id(fd);
 	close(fd);

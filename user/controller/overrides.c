@@ -39,15 +39,15 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 	json_error_t error;
 	json_t *root, *fields, *value;
 	const char *name;
-	FILE *file = fopen(path, "re");
+	FILE *file;
 
-	*code = 0;
-	if (!file && errno == ENOENT)
+	*code = weir_file_open(path, &file, err);
+	if (*code == -ENOENT) {
+		*code = 0;
 		return json_pack("{s:i, s:{}}", "version", 1, "limits");
-	if (!file) {
-		*code = weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
-		return NULL;
 	}
+	if (*code)
+		return NULL;
 	root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
 	fclose(file);
 	if (!root) {
