@@ -165,7 +165,7 @@ static void drops_beside_others_where_it_may_not_answer(void)
 	end();
 }
 
-/* On a free interface of such a kernel it answers, alone; on a shared one it drops. */
+/* On a free interface of such a kernel it answers; where others share the next one, it drops. */
 static void answers_alone_where_it_may_not_beside_others(void)
 {
 	begin();

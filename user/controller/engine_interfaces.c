@@ -206,8 +206,8 @@ static void say_attached(const struct weir_engine *engine,
 	const char *how = status->dispatcher ? ", beside others in libxdp's dispatcher" : "";
 
 	weir_engine_say(engine, "interface %s: limited in %s%s%s%s", status->name,
-			status->attached == WEIR_ATTACHED_GENERIC ? "GENERIC mode, the slow one" :
-								    "native mode",
+			status->attached == WEIR_ATTACHED_GENERIC ? "GENERIC mode, the slow one"
+								  : "native mode",
 			how, *status->reason ? ": " : "", status->reason);
 }
 
