@@ -18,7 +18,8 @@ __noinline int weir_parse_xdp(struct xdp_md *ctx, struct weir_context *context)
 	return weir_packet_parse(&context->packet, data, end, WEIR_NO_VLAN);
 }
 
-static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
+/* The kernel looks at the code, not at what is run: `answers` is known when it is compiled. */
+static __always_inline int weir_xdp_verdict(struct xdp_md *ctx, bool answers)
 {
 	uint32_t number = bpf_get_smp_processor_id();
 	struct weir_cpu *cpu = weir_cpu_at(number);
@@ -44,7 +45,7 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx)
 	}
 	if (weir_process(cpu, context, parsed))
 		return XDP_PASS;
-	return context->reset ? weir_reset(ctx, context) : XDP_DROP;
+	return answers && context->reset ? weir_reset(ctx, context) : XDP_DROP;
 }
 
 /* What of an skb must lie in one piece to be read. */

@@ -13,7 +13,17 @@ char LICENSE[] SEC("license") = "GPL";
 SEC("xdp.frags")
 int weir_xdp(struct xdp_md *ctx)
 {
-	return weir_xdp_verdict(ctx);
+	return weir_xdp_verdict(ctx, true);
+}
+
+/*
+ * The same without an answer to a refused SYN, for a dispatcher of libxdp that the kernel lets no
+ * program into that may change packets. "?": loaded where it is asked for alone.
+ */
+SEC("?xdp.frags")
+int weir_xdp_mute(struct xdp_md *ctx)
+{
+	return weir_xdp_verdict(ctx, false);
 }
 
 SEC("tc")

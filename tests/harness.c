@@ -25,16 +25,18 @@ static const char *reason_to_skip(const char *suite, const char *test)
 	FILE *file = path ? fopen(path, "re") : NULL;
 	static char line[256];
 	const char *reason = NULL;
-	char name[128];
-	int length;
+	char name[128], all[128];
 
 	if (!file)
 		return NULL;
-	length = snprintf(name, sizeof(name), "%s/%s: ", suite, test);
+	snprintf(name, sizeof(name), "%s/%s: ", suite, test);
+	snprintf(all, sizeof(all), "%s: ", suite);
 	while (!reason && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
-		if (!strncmp(line, name, (size_t)length))
-			reason = line + length;
+		if (!strncmp(line, name, strlen(name)))
+			reason = line + strlen(name);
+		else if (!strncmp(line, all, strlen(all)))
+			reason = line + strlen(all);
 	}
 	fclose(file);
 	return reason;

@@ -8,7 +8,8 @@
  * A test that is written but missing from the table does not build (-Wunused-function).
  * The program prints a line a test and closes with `N passed, N failed`; it exits 1 if any
  * failed. With an argument it runs only the tests whose name contains it. Those that the file
- * $WEIR_SKIP_TESTS has a line `SUITE/TEST: REASON` for are left out, and it says so.
+ * $WEIR_SKIP_TESTS has a line `SUITE/TEST: REASON` for, or `SUITE: REASON`, are left out, and it
+ * says so.
  */
 #pragma once
 

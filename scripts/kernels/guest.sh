@@ -21,7 +21,7 @@ test_seconds=${WEIR_GUEST_TEST_SECONDS:-600}
 
 # take_over NAME COMMAND...: another program's verdicts, counted with ours.
 take_over() {
-  local name=$1 code=0 log=$LAB_ROOT/$1.log passed failed
+  local name=$1 code=0 log=$LAB_ROOT/$1.log began=$SECONDS passed failed
 
   shift
   timeout "$test_seconds" "$@" >"$log" 2>&1 || code=$?
@@ -31,7 +31,7 @@ take_over() {
   fi
   grep -E '^(skip |ok weir_)' "$log"
   [ "$failed" = 0 ] || grep -B 6 '^FAIL' "$log" | grep -v '^ok '
-  echo "$name: $passed passed, $failed failed"
+  echo "$name: $passed passed, $failed failed, $((SECONDS - began)) s"
   LAB_PASSED=$((LAB_PASSED + passed))
   LAB_FAILED=$((LAB_FAILED + failed))
 }

@@ -142,5 +142,5 @@ SEC("xdp")
 int bench_weir(struct xdp_md *ctx)
 {
 	bench_next_source(ctx);
-	return weir_xdp_verdict(ctx);
+	return weir_xdp_verdict(ctx, true);
 }

@@ -98,7 +98,7 @@ int drive_xdp(struct xdp_md *ctx)
 {
 	int early = drive_prepare(ctx);
 
-	return early == DRIVE_GO ? drive_account(weir_xdp_verdict(ctx)) : early;
+	return early == DRIVE_GO ? drive_account(weir_xdp_verdict(ctx, true)) : early;
 }
 
 volatile uint16_t drive_tags[2]; /* of the frames to come: outer, inner; 0: none */

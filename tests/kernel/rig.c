@@ -50,16 +50,21 @@ static void open_driver(struct rig *rig, const struct weir_shape *shape, bool ta
 	rig->log = map_memory(rig->driver->maps.drive_log);
 }
 
-static void open_weir(struct rig *rig, const struct weir_shape *shape, bool skbs)
+static void open_weir(struct rig *rig, const struct weir_shape *shape, enum rig_program program)
 {
+	bool skbs = program == RIG_HOOKS, mute = program == RIG_MUTE;
+
 	rig->weir = weir_test_bpf__open();
 	if (!rig->weir || weir_dataplane_prepare(rig->weir->obj, shape))
 		errx(2, "can't open weir's programs: %s", strerror(errno));
+	bpf_program__set_autoload(rig->weir->progs.weir_xdp, !mute);
+	bpf_program__set_autoload(rig->weir->progs.weir_xdp_mute, mute);
 	bpf_program__set_autoload(rig->weir->progs.weir_ingress, skbs);
 	bpf_program__set_autoload(rig->weir->progs.weir_egress, skbs);
 	if (weir_test_bpf__load(rig->weir))
 		errx(2, "can't load weir's programs: %s (is this root?)", strerror(errno));
-	rig->program_fd = bpf_program__fd(rig->weir->progs.weir_xdp);
+	rig->program_fd = bpf_program__fd(mute ? rig->weir->progs.weir_xdp_mute :
+						 rig->weir->progs.weir_xdp);
 	rig->now_ns = &rig->weir->bss->weir_injected_now_ns;
 }
 
@@ -74,7 +79,7 @@ void rig_open(struct rig *rig, enum rig_program program, uint32_t keys)
 	if (program == RIG_DRIVE || program == RIG_TAGGED)
 		open_driver(rig, &shape, program == RIG_TAGGED);
 	else
-		open_weir(rig, &shape, program == RIG_HOOKS);
+		open_weir(rig, &shape, program);
 	err = weir_dataplane_map(&rig->plane, object_of(rig));
 	if (err)
 		errx(2, "can't map the maps: %s", strerror(-err));

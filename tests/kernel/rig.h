@@ -14,6 +14,7 @@
 
 enum rig_program {
 	RIG_WEIR,  /* weir_xdp: the frame as given */
+	RIG_MUTE,  /* weir_xdp_mute instead */
 	RIG_HOOKS, /* the same, with weir_ingress and weir_egress beside: see rig_use */
 	RIG_TAGGED, /* drive_tagged: skbs with a VLAN tag in the metadata, see rig_tags */
 	RIG_DRIVE, /* drive_xdp: the frame from many sources, see drive.h */

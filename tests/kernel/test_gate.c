@@ -16,7 +16,7 @@
 static struct rig rig;
 
 /* One gate by source, for SYNs, as the compiler would have it. */
-static void set_gate(uint32_t ceiling, uint8_t flags)
+static void set_gate_on(enum rig_program program, uint32_t ceiling, uint8_t flags)
 {
 	struct weir_board *board = rig.plane.board;
 	struct weir_limit limit = {
@@ -29,7 +29,7 @@ static void set_gate(uint32_t ceiling, uint8_t flags)
 		.gate.limit = ceiling,
 	};
 
-	rig_open(&rig, RIG_WEIR, 1024);
+	rig_open(&rig, program, 1024);
 	board = rig.plane.board;
 	for (int i = 0; i < 256; i++)
 		rig.plane.rows[WEIR_ROWS_TCP_FLAGS + i].word[0] = (i & (SYN | ACK)) == SYN;
@@ -41,6 +41,11 @@ static void set_gate(uint32_t ceiling, uint8_t flags)
 		.sample_ns = WEIR_NS_PER_SEC,
 		.hooks[WEIR_HOOK_XDP].word[0] = 1,
 	};
+}
+
+static void set_gate(uint32_t ceiling, uint8_t flags)
+{
+	set_gate_on(RIG_WEIR, ceiling, flags);
 }
 
 static void make(struct frame *frame, const char *source, uint16_t port, uint8_t flags)
@@ -337,7 +342,25 @@ static void C4_the_reset_is_right(void)
 	rig_close(&rig);
 }
 
+static void C4_beside_others_it_is_a_drop(void)
+{
+	uint8_t got[2048] = { 0 };
+	struct frame frame;
+	uint32_t size;
+
+	set_gate_on(RIG_MUTE, 1, WEIR_LIMIT_RESET);
+	make(&frame, "10.0.0.1", 40000, SYN);
+	CU_ASSERT_EQUAL(answer(frame.bytes, frame.size, got, &size), XDP_PASS);
+	make(&frame, "10.0.0.1", 40001, SYN);
+	CU_ASSERT_EQUAL(answer(frame.bytes, frame.size, got, &size), XDP_DROP);
+	CU_ASSERT_EQUAL(size, frame.size);
+	CU_ASSERT_EQUAL(memcmp(got, frame.bytes, size), 0);
+	CU_ASSERT_EQUAL(weir_dataplane_totals(&rig.plane, 0).refused_packets, 1);
+	rig_close(&rig);
+}
+
 WEIR_TESTS("gate", TEST(a_pending_place_expires), TEST(other_packets_pass),
 	   TEST(kernel_and_user_space_agree),
 	   TEST(a_lost_race_gives_back), TEST(both_cpus_ask_up_to_the_limit),
-	   TEST(C7_spoofed_syns_harm_nobody_else), TEST(C4_the_reset_is_right))
+	   TEST(C7_spoofed_syns_harm_nobody_else), TEST(C4_the_reset_is_right),
+	   TEST(C4_beside_others_it_is_a_drop))

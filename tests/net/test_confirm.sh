@@ -119,7 +119,7 @@ test_killed() {
   start_weir
   check "the next start goes back" wait_for 10 works
   check "and says so" waits undone
-  kill_weir
+  stop weir
   start_weir
   check "the file does not come in by a restart" works
   write_config 1000pps 200
@@ -130,7 +130,7 @@ test_killed() {
 # The file's limits refuse before the controller listens: nothing is touched.
 test_start() {
   stop weir
-  in_ns s timeout 30 "$WEIR" stop --detach >/dev/null
+  weir stop --detach >/dev/null
   write_config block 1
   expect_exit "a start is refused too" 1 "limit per-ip" \
     in_ns s timeout 20 "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # What weir stands on fails: any one call of a start, reload, set or detach gets ENOSPC, ENOMEM
 # or EMFILE (kill-at --fail); the disk is full, the BPF file system read-only or somebody else's,
-# memory and descriptors are short, a cgroup's too; another tool takes the interface. It is said
-# in words, what was in force stays, nothing is left over. (Which steps are taken: faults.sh.)
+# memory and descriptors are short, a cgroup's too; another tool takes the interface. It is said in
+# words, what was in force stays, nothing is left over. (Which steps are taken: faults.sh.)
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317,SC2119
 . "$(dirname "$0")/lib.sh"
@@ -133,7 +133,7 @@ failing_detach() {
 
   start_weir
   note_maps
-  kill_weir
+  stop weir
   timeout 60 nsenter --net="/run/netns/$LAB_NS_S" "$LAB_TOOLS/kill-at" "$1" \
     --fail "$(next_error)" -- "$WEIR" stop --detach >"$LAB_DIR/fault.out" \
     2>"$LAB_DIR/fault.err" || had=0
@@ -152,7 +152,7 @@ test_any_call() {
   every "reload" 5 failing_reload
   every "set --save" 3 failing_save
   rm -f "$LAB_DIR/overrides.json"
-  kill_weir
+  stop weir
   every "a start over what is there" 40 failing_adoption
   every "stop --detach" 20 failing_detach
 }
@@ -182,7 +182,7 @@ overrides.json"
   expect_equal "and it is not done" "$(other_rate)" 7000
   weir set other rate=6kpps >/dev/null || fail "set without --save" "exit $?"
   expect_equal "without --save it acts" "$(other_rate)" 6000
-  kill_weir
+  stop weir
   umount "$LAB_DIR/small"
 }
 

@@ -245,11 +245,11 @@ detached() {
   fi
 }
 
-# The controller is dead already, and `weir stop --detach` itself is killed.
+# No controller runs any more, and `weir stop --detach` itself is killed.
 detached_without() {
   start_weir
   note_maps
-  kill_weir
+  stop weir
   timeout 60 nsenter --net="/run/netns/$LAB_NS_S" "$LAB_TOOLS/kill-at" "$1" -- \
     "$WEIR" stop --detach >"$LAB_DIR/fault.out" 2>"$LAB_DIR/fault.err" || return 1
   verdict goes_on_or_off

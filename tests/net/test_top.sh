@@ -110,7 +110,7 @@ test_slow() {
 
 # Down in mid-run: the pins go on telling, and when one is back it is live again.
 test_down() {
-  (sleep 3; kill -KILL "${LAB_PID[weir]}") &
+  (sleep 3; kill -TERM "${LAB_PID[weir]}") &
   check "down: it goes on with the pins" screen 80x24 "until=live" \
     "until=controller is down, reading the pinned maps" "gone=looking" wait=2 \
     "dump=$LAB_DIR/down" type=q

@@ -58,8 +58,10 @@ static int open_chained(struct weir_xdp *xdp)
 	xdp->copy = weir_load_programs_open(xdp->load, 1U << WEIR_HOOK_XDP);
 	if (!xdp->copy)
 		return -errno;
+	bpf_program__set_autoload(xdp->copy->progs.weir_xdp, !xdp->mute);
+	bpf_program__set_autoload(xdp->copy->progs.weir_xdp_mute, xdp->mute);
 	options.obj = xdp->copy->obj;
-	options.prog_name = "weir_xdp";
+	options.prog_name = xdp->mute ? "weir_xdp_mute" : "weir_xdp";
 	program = xdp_program__create(&options);
 	if (libxdp_get_error(program))
 		return (int)libxdp_get_error(program);
@@ -76,32 +78,10 @@ static void close_chained(struct weir_xdp *xdp)
 	xdp->copy = NULL;
 }
 
-/* libxdp found no dispatcher and loaded ours to stand alone. */
-static void keep_as_single(struct weir_xdp *xdp)
+static int attach_chained(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachment mode)
 {
-	xdp->no_dispatcher = true;
-	if (!xdp->single) {
-		xdp->single = xdp->copy;
-		xdp->copy = NULL;
-	}
-	close_chained(xdp);
-	weir_bpf__destroy(xdp->single);
-	xdp->single = NULL;
-}
+	int code = open_chained(xdp);
 
-/* Where nobody of ours is: through libxdp, until it is known that it has no dispatcher here. */
-static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachment mode)
-{
-	uint32_t flags = flag_of(mode) | XDP_FLAGS_UPDATE_IF_NOEXIST;
-	struct weir_xdp_found found;
-	int fd, code;
-
-	weir_kernel_words_clear();
-	if (xdp->no_dispatcher) {
-		fd = single_fd(xdp);
-		return fd < 0 ? fd : bpf_xdp_attach((int)ifindex, fd, flags, NULL);
-	}
-	code = open_chained(xdp);
 	if (!code)
 		code = xdp_program__attach(xdp->chained, (int)ifindex, libxdp_mode(mode), 0);
 	if (!code)
@@ -109,6 +89,26 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	/* What failed may be half loaded: the next try gets a fresh one. */
 	if (code)
 		close_chained(xdp);
+	return code;
+}
+
+/*
+ * Through libxdp, until it is known that it has no dispatcher here, or none for the program that
+ * answers: that one then stands alone where nobody else is (not `shared`).
+ */
+static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachment mode,
+		      bool shared)
+{
+	uint32_t flags = flag_of(mode) | XDP_FLAGS_UPDATE_IF_NOEXIST;
+	struct weir_xdp_found found;
+	int fd, code;
+
+	weir_kernel_words_clear();
+	if (xdp->no_dispatcher || (xdp->mute && !shared)) {
+		fd = single_fd(xdp);
+		return fd < 0 ? fd : bpf_xdp_attach((int)ifindex, fd, flags, NULL);
+	}
+	code = attach_chained(xdp, ifindex, mode);
 	/*
 	 * -ENOENT: libxdp's own object file is not installed. Refused: from some version on the
 	 * kernel wants a program that may change packets, as ours that answers with a RST, in no
@@ -116,51 +116,56 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	 */
 	if (code == -ENOENT || (code && weir_kernel_refused())) {
 		snprintf(xdp->why_alone, sizeof(xdp->why_alone), "%s", weir_kernel_words());
-		xdp->no_dispatcher = true;
-		return attach_new(xdp, ifindex, mode);
+		xdp->no_dispatcher = code == -ENOENT || xdp->mute;
+		xdp->mute = !xdp->no_dispatcher;
+		return attach_new(xdp, ifindex, mode, shared);
 	}
-	if (!code && !weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher)
-		keep_as_single(xdp);
+	/* libxdp found no dispatcher and loaded ours to stand alone. */
+	if (!code && !weir_xdp_look(xdp->board_id, ifindex, &found) && !found.dispatcher) {
+		xdp->no_dispatcher = true;
+		close_chained(xdp);
+	}
 	return code;
 }
 
-/* One of ours in a dispatcher, for libxdp (whose own look-up by id loses a descriptor). */
-static struct xdp_program *program_inside(uint32_t id)
+/* Takes ours out of a dispatcher, after that of `next` (NULL: none) has come into it. */
+static int leave_dispatcher(uint32_t ifindex, const struct weir_xdp_found *old,
+			    struct weir_xdp *next)
 {
-	int fd = weir_program_open(id);
-	struct xdp_program *program = xdp_program__from_fd(fd);
+	/* libxdp's own look-up by id loses a descriptor. */
+	int fd = weir_program_open(old->id), code;
+	struct xdp_program *program;
 
-	if (fd >= 0)
-		close(fd);
-	return program;
+	if (fd < 0)
+		return fd;
+	program = xdp_program__from_fd(fd);
+	close(fd);
+	code = (int)libxdp_get_error(program);
+	if (code)
+		return code;
+	if (next)
+		code = attach_new(next, ifindex, old->mode, true);
+	if (!code)
+		code = xdp_program__detach(program, (int)ifindex, libxdp_mode(old->mode), 0);
+	xdp_program__close(program);
+	return code;
 }
 
 /* By one exchange, or within a dispatcher first the new one, then the old one off. */
 static int replace(struct weir_xdp *xdp, uint32_t ifindex, const struct weir_xdp_found *old)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
-	struct xdp_program *program;
 	int old_fd, fd, code;
 
-	if (!old->dispatcher) {
-		fd = single_fd(xdp);
-		old_fd = fd < 0 ? fd : weir_program_open(old->id);
-		if (old_fd < 0)
-			return old_fd;
-		options.old_prog_fd = old_fd;
-		code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE,
-				      &options);
-		close(old_fd);
-		return code;
-	}
-	program = program_inside(old->id);
-	code = (int)libxdp_get_error(program);
-	if (code)
-		return code;
-	code = attach_new(xdp, ifindex, old->mode);
-	if (!code)
-		code = xdp_program__detach(program, (int)ifindex, libxdp_mode(old->mode), 0);
-	xdp_program__close(program);
+	if (old->dispatcher)
+		return leave_dispatcher(ifindex, old, xdp);
+	fd = single_fd(xdp);
+	old_fd = fd < 0 ? fd : weir_program_open(old->id);
+	if (old_fd < 0)
+		return old_fd;
+	options.old_prog_fd = old_fd;
+	code = bpf_xdp_attach((int)ifindex, fd, flag_of(old->mode) | XDP_FLAGS_REPLACE, &options);
+	close(old_fd);
 	return code;
 }
 
@@ -221,12 +226,12 @@ static bool may_try_generic(const struct weir_interface_status *status, int code
 	       code != -ENODEV && code != -EPERM && code != -ENOMEM;
 }
 
-static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *status,
+static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *status, bool shared,
 			struct weir_error *err)
 {
 	bool generic = status->asked == WEIR_POLICY_GENERIC;
 	enum weir_attachment mode = generic ? WEIR_ATTACHED_GENERIC : WEIR_ATTACHED_NATIVE;
-	int code = attach_new(xdp, status->ifindex, mode);
+	int code = attach_new(xdp, status->ifindex, mode, shared);
 	char why[400];
 
 	status->reason[0] = '\0';
@@ -244,7 +249,7 @@ static int attach_fresh(struct weir_xdp *xdp, struct weir_interface_status *stat
 					      status->name, why);
 		snprintf(status->reason, sizeof(status->reason), "%s", why);
 		mode = WEIR_ATTACHED_GENERIC;
-		code = attach_new(xdp, status->ifindex, mode);
+		code = attach_new(xdp, status->ifindex, mode, shared);
 	}
 	if (code)
 		return weir_error_set(err, code,
@@ -262,8 +267,8 @@ static int change_mode(struct weir_xdp *xdp, struct weir_interface_status *statu
 
 	if (code)
 		return code;
-	code = attach_fresh(xdp, status, err);
-	if (code && !attach_new(xdp, status->ifindex, old->mode))
+	code = attach_fresh(xdp, status, old->dispatcher, err);
+	if (code && !attach_new(xdp, status->ifindex, old->mode, old->dispatcher))
 		status->attached = old->mode;
 	return code;
 }
@@ -294,6 +299,16 @@ static int attach_over(struct weir_xdp *xdp, struct weir_interface_status *statu
 			 "start "
 			 "tries native again");
 	return 0;
+}
+
+static void say_mute(struct weir_interface_status *status)
+{
+	size_t length = strlen(status->reason);
+
+	snprintf(status->reason + length, sizeof(status->reason) - length,
+		 "%s`refuse: reset` drops here: the kernel lets no program into libxdp's "
+		 "dispatcher that answers packets",
+		 length ? "; " : "");
 }
 
 /* For a later run that may not open programs by their ids. */
@@ -331,6 +346,7 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 {
 	struct weir_xdp_found found;
 	int code = weir_xdp_look(xdp->board_id, status->ifindex, &found);
+	bool shared;
 
 	if (code)
 		return weir_error_set(err, code, "interface %s: can't ask for its XDP program: %s",
@@ -342,12 +358,15 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 		code = attach_over(xdp, status, &found, err);
 		break;
 	default:
-		code = attach_fresh(xdp, status, err);
-		if (code && found.holder == WEIR_HELD_BY_OTHERS && *xdp->why_alone)
+		shared = found.holder == WEIR_HELD_BY_OTHERS;
+		code = attach_fresh(xdp, status, shared, err);
+		if (code && shared && *xdp->why_alone)
 			code = kept_out(xdp, status, &found, err);
 	}
 	if (!weir_xdp_look(xdp->board_id, status->ifindex, &found)) {
 		status->dispatcher = found.dispatcher;
+		if (!code && found.dispatcher && xdp->mute)
+			say_mute(status);
 		pin(xdp, &found);
 	}
 	return as_refusal(code);
@@ -358,27 +377,17 @@ int weir_xdp_attach(struct weir_xdp *xdp, struct weir_interface_status *status,
 static int detach_found(uint32_t ifindex, const struct weir_xdp_found *found)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
-	struct xdp_program *program;
 	int fd, code;
 
-	if (!found->dispatcher) {
-		fd = weir_program_open(found->id);
-		if (fd < 0)
-			return fd;
-		/* In the mode it was attached in: the kernel answers 0 to another and does nothing.
-		 */
-		options.old_prog_fd = fd;
-		code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE,
-				      &options);
-		close(fd);
-		return code;
-	}
-	program = program_inside(found->id);
-	code = (int)libxdp_get_error(program);
-	if (code)
-		return code;
-	code = xdp_program__detach(program, (int)ifindex, libxdp_mode(found->mode), 0);
-	xdp_program__close(program);
+	if (found->dispatcher)
+		return leave_dispatcher(ifindex, found, NULL);
+	fd = weir_program_open(found->id);
+	if (fd < 0)
+		return fd;
+	/* In the mode it was attached in: the kernel answers 0 to another and does nothing. */
+	options.old_prog_fd = fd;
+	code = bpf_xdp_detach((int)ifindex, flag_of(found->mode) | XDP_FLAGS_REPLACE, &options);
+	close(fd);
 	return code;
 }
 
@@ -412,6 +421,8 @@ int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err)
 	}
 	if (interfaces)
 		if_freenameindex(interfaces);
+	else
+		weir_error_set(err, code, "can't list the interfaces: %s", strerror(-code));
 	return code;
 }
 

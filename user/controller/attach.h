@@ -34,6 +34,7 @@ struct weir_xdp {
 	struct weir_bpf *single;     /* loaded as the only program of an interface, when needed */
 	struct weir_bpf *copy;	     /* the same for a dispatcher, when needed */
 	struct xdp_program *chained; /* its program */
+	bool mute;		     /* seen: into one it takes weir_xdp_mute alone */
 	bool no_dispatcher;	     /* seen: this kernel has none, or none that takes ours */
 	char why_alone[128];	     /* why not, "" where it has none */
 	uint32_t pinned_id;	     /* of our program that is pinned beside the maps */

@@ -166,7 +166,14 @@ int weir_connections_watch_payload(struct weir_connections *connections,
 
 static int note_namespace(struct weir_connections *connections, struct weir_error *err)
 {
-	return weir_pins_namespace(&connections->generation->dataplane->board->where.netns, err);
+	struct weir_where *where = &connections->generation->dataplane->board->where;
+	struct stat st;
+
+	if (stat("/proc/self/ns/net", &st))
+		return weir_error_set(err, -errno, "can't look at /proc/self/ns/net: %s",
+				      strerror(errno));
+	where->netns = (uint32_t)st.st_ino;
+	return 0;
 }
 
 int weir_connections_open(struct weir_connections **out, const struct weir_load *load,

@@ -205,12 +205,10 @@ static void say_attached(const struct weir_engine *engine,
 {
 	const char *how = status->dispatcher ? ", beside others in libxdp's dispatcher" : "";
 
-	if (status->attached == WEIR_ATTACHED_GENERIC)
-		weir_engine_say(engine, "interface %s: limited in GENERIC mode, the slow one%s%s%s",
-				status->name, how, *status->reason ? ": " : "", status->reason);
-	else
-		weir_engine_say(engine, "interface %s: limited in native mode%s", status->name,
-				how);
+	weir_engine_say(engine, "interface %s: limited in %s%s%s%s", status->name,
+			status->attached == WEIR_ATTACHED_GENERIC ? "GENERIC mode, the slow one"
+								  : "native mode",
+			how, *status->reason ? ": " : "", status->reason);
 }
 
 /* A reason that is new is logged; the same one at every look is not. */
@@ -245,7 +243,7 @@ static int take_one(struct weir_engine *engine, struct weir_interface_status *st
 	if (!status->ifindex) {
 		code = weir_error_set(err, -ENODEV,
 				      "interface %s: there is none of this name now (`ip link`); "
-				      "it is taken when it comes",
+				      "a running weir takes it when it comes",
 				      status->name);
 	} else {
 		code = table_set(engine, status->ifindex, status->slot);

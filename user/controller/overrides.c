@@ -95,8 +95,9 @@ static void apply_one(const char *path, struct weir_policy *policy, const char *
 						 field, json_string_value(value));
 	}
 	if (weir_policy_set(policy, limit, changes, count, &refused))
-		snprintf(line, sizeof(line), "override in %s left out:%s: %s", path, values,
-			 refused.text);
+		snprintf(line, sizeof(line),
+			 "override in %s left out:%s: %s (weir unset %s forgets it)", path, values,
+			 refused.text, limit);
 	else
 		snprintf(line, sizeof(line), "limit %s:%s (kept by weir set --save in %s)", limit,
 			 values, path);
@@ -152,6 +153,17 @@ int weir_overrides_save(const char *path, const char *limit,
 	if (!count)
 		json_object_del(limits, limit);
 	return write_file(path, root, err);
+}
+
+json_t *weir_overrides_limits(const char *path)
+{
+	struct weir_error ignored;
+	int code;
+	json_t *root = read_file(path, &code, &ignored);
+	json_t *limits = json_incref(json_object_get(root, "limits"));
+
+	json_decref(root);
+	return limits;
 }
 
 /* ---- frozen loops ---- */

@@ -158,39 +158,6 @@ int weir_pins_switch(const char *pins, struct weir_switch *found, struct weir_er
 	return code;
 }
 
-int weir_pins_namespace(uint32_t *inode, struct weir_error *err)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/net", &st))
-		return weir_error_set(err, -errno, "can't look at /proc/self/ns/net: %s",
-				      strerror(errno));
-	*inode = (uint32_t)st.st_ino;
-	return 0;
-}
-
-int weir_pins_check_namespace(const char *pins, int board_fd, struct weir_error *err)
-{
-	struct bpf_map_info info = { 0 };
-	uint32_t size = sizeof(info), zero = 0, ours;
-	struct weir_board *board = malloc(sizeof(*board));
-	int code = board ? weir_pins_namespace(&ours, err) : -ENOMEM;
-
-	/* Another version's board is laid out in another way. */
-	if (!code && !bpf_obj_get_info_by_fd(board_fd, &info, &size) &&
-	    info.value_size == sizeof(*board) && !bpf_map_lookup_elem(board_fd, &zero, board) &&
-	    board->active.abi_version == WEIR_ABI_VERSION && board->where.netns &&
-	    board->where.netns != ours)
-		code = weir_error_set(err, -EXDEV,
-				      "the limits of %s are on interfaces of another network "
-				      "namespace, net:[%u]: run this in there (`ip netns exec`, "
-				      "`nsenter --net=`); if there is no such namespace any more, "
-				      "`rm -r %s` takes away what is left",
-				      pins, board->where.netns, pins);
-	free(board);
-	return code;
-}
-
 void weir_pins_new_path(const char *pins, char *path, size_t size)
 {
 	snprintf(path, size, "%s-new", pins);

@@ -19,12 +19,6 @@ void weir_pins_unmount(const char *pins);
 /* 1: pins of ours are there; 0: nothing, or an empty folder; -EEXIST: things not ours. */
 int weir_pins_look(const char *pins, struct weir_error *err);
 
-/* This process's network namespace: the inode of /proc/self/ns/net. */
-int weir_pins_namespace(uint32_t *inode, struct weir_error *err);
-
-/* -EXDEV where the interfaces of the pins' limits are in another one, as far as is known. */
-int weir_pins_check_namespace(const char *pins, int board_fd, struct weir_error *err);
-
 /*
  * Locks the folder for as long as the descriptor is open: fd; -ENOENT; -EBUSY where another holds
  * it, or took it away meanwhile. What is read from the folder is read after this.
