@@ -1,4 +1,5 @@
-# weir: `make` builds, `make test` builds and runs every test, `make V=1` shows the commands.
+# weir: `make` builds all, `make weir` what `make install` installs, `make test` runs every test too;
+# `make V=1` shows the commands.
 # Sources are found by their place: a new file in a folder needs no line here.
 
 CC      ?= gcc
@@ -45,11 +46,12 @@ TOOLS    := $(TOOL_SRC:tests/tools/%.c=$(B)/tests/%)
 UNITS    := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 KERNELS  := $(KERNEL_SRC:tests/kernel/%.c=$(B)/tests/kernel/%)
 
-.PHONY: all lib tests test check bench clean fuzz fuzz-targets static list-static FORCE
+.PHONY: all weir lib tests test check bench clean fuzz fuzz-targets static list-static FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: lib $(if $(CLI_SRC),$(B)/weir) tests
+all: weir tests
+weir: lib $(B)/weir
 lib: $(B)/libweir.a
 tests: $(TOOLS) $(UNITS) $(KERNELS) $(if $(BENCH_SRC),$(B)/tests/bench/bench)
 
@@ -136,6 +138,8 @@ $(B)/tests/%: tests/tools/%.c $(B)/libweir.a
 	$(call say,TOOL,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) -Itests $< $(B)/libweir.a -o $@ $(LDLIBS)
 
+$(B)/tests/storm: | $(B)/include/storm.skel.h
+
 # Unit tests: the sources they test are compiled again with the sanitizers.
 $(B)/san/%.o: %.c
 	$(call say,CC-SAN,$<)
@@ -148,7 +152,7 @@ $(B)/san/libweir.a: $(patsubst %.c,$(B)/san/%.o,$(LIB_SRC) $(CTRL_SRC) $(CLI_PUR
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 
-$(CTRL_SRC:%.c=$(B)/san/%.o): | $(SKELS) $(PAGES)
+$(CTRL_SRC:%.c=$(B)/san/%.o) $(UNIT_SRC:%.c=$(B)/san/%.o): | $(SKELS) $(PAGES)
 
 $(B)/tests/unit/%: $(B)/san/tests/unit/%.o $(B)/san/tests/harness.o $(B)/san/libweir.a
 	$(call say,LD,$@)
@@ -164,8 +168,8 @@ $(KERNEL_SRC:%.c=$(B)/%.o) $(RIG_OBJ): | $(SKELS) $(TEST_SKELS)
 $(B)/tests/kernel/test_commands: | $(B)/weir
 $(B)/tests/harness.o: CPPFLAGS += -Itests
 
-# The benchmark: its programs include weir's own (bpf/*.bpf.h).
-$(B)/bpf/bench.bpf.o: tests/bench/bench.bpf.c
+# The benchmarks: bench's programs include weir's own (bpf/*.bpf.h).
+$(B)/bpf/%.bpf.o: tests/bench/%.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPFFLAGS) -c $< -o $@
 

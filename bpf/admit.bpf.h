@@ -367,6 +367,35 @@ static __always_inline void weir_charge_prepare(struct weir_context *context,
 }
 
 /*
+ * A refusal by a ban is the key's all the same, for `why` and `top`: counted where one by the
+ * limiter is. Of a key that has lost its place meanwhile by the limit's totals alone.
+ */
+__noinline int weir_ban_count(struct weir_context *context)
+{
+	struct weir_charge *charge;
+	struct weir_front_slot *slot;
+	struct weir_set *first, *second, *set;
+	struct weir_limit *limit;
+
+	if (!context)
+		return 0;
+	charge = &context->charge;
+	slot = weir_front_at(context, charge->tag);
+	if (slot && slot->tag == charge->tag) {
+		slot->refused += context->packet.packets;
+		return 0;
+	}
+	limit = weir_limit_at(context->generation, charge->limit);
+	first = weir_set_at(limit, charge->first);
+	second = weir_set_at(limit, charge->second);
+	set = first && second ? weir_place_find(charge, first, second) : 0;
+	if (set)
+		__sync_fetch_and_add(&set->counts[weir_way_index(charge->way)].refused,
+				     context->packet.packets);
+	return 0;
+}
+
+/*
  * What is cheap to know about a prepared packet at one limit: the front's answer, and of a
  * limit that has any its bans. WEIR_AGAIN: weir_ledger_answer must be asked.
  */
@@ -377,8 +406,10 @@ static __always_inline int weir_quick_answer(struct weir_context *context,
 		return limit->flags & WEIR_LIMIT_BLOCK ? WEIR_REFUSED : WEIR_ADMITTED;
 	if (context->charge.mode == WEIR_BACK)
 		return WEIR_AGAIN;
-	if (limit->ban_after && weir_ban_holds(context))
+	if (limit->ban_after && weir_ban_holds(context)) {
+		weir_ban_count(context);
 		return WEIR_BANNED;
+	}
 	return weir_front_answer(context, limit);
 }
 

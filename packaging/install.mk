@@ -14,25 +14,25 @@ D           = $(DESTDIR)$(PREFIX)
 .PHONY: man install uninstall
 
 man: $(MAN_PAGES)
-all: man
+weir: man
 
 # Reproducible: dated by the source, or by SOURCE_DATE_EPOCH.
 $(B)/man/%: man/%.scd
 	$(call say,MAN,$@)
 	$(Q)mkdir -p $(@D) && SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y $<)} scdoc <$< >$@
 
-install: $(B)/weir man install-lib
-	install -d $(D)/sbin $(D)/share/man/man8 $(D)/share/man/man5 $(DESTDIR)$(SYSCONFDIR)/weir \
+install: weir install-lib
+	install -d $(D)/bin $(D)/share/man/man8 $(D)/share/man/man5 $(DESTDIR)$(SYSCONFDIR)/weir \
 		$(D)/share/doc/weir/examples $(DESTDIR)$(UNITDIR) $(D)/lib/sysusers.d \
 		$(D)/share/bash-completion/completions $(DESTDIR)$(ZSHDIR) \
 		$(D)/share/fish/vendor_completions.d
-	install -m 755 $(B)/weir $(D)/sbin/weir
+	install -m 755 $(B)/weir $(D)/bin/weir
 	install -m 644 $(filter %.8,$(MAN_PAGES)) $(D)/share/man/man8
 	install -m 644 $(filter %.5,$(MAN_PAGES)) $(D)/share/man/man5
 	install -m 644 $(EXAMPLES) $(D)/share/doc/weir/examples
 	test -e $(DESTDIR)$(SYSCONFDIR)/weir/weir.yaml || \
 		install -m 644 packaging/weir.yaml $(DESTDIR)$(SYSCONFDIR)/weir/weir.yaml
-	sed 's|/usr/sbin/weir|$(PREFIX)/sbin/weir|' packaging/weir.service \
+	sed 's|/usr/bin/weir|$(PREFIX)/bin/weir|' packaging/weir.service \
 		>$(DESTDIR)$(UNITDIR)/weir.service
 	install -m 644 packaging/weir.sysusers.conf $(D)/lib/sysusers.d/weir.conf
 	install -m 644 packaging/completion/weir.bash $(D)/share/bash-completion/completions/weir
@@ -41,7 +41,7 @@ install: $(B)/weir man install-lib
 
 # All that install laid, but the configuration. Folders only where they are weir's and empty.
 uninstall:
-	rm -f $(D)/sbin/weir $(addprefix $(D)/share/man/man8/,$(notdir $(filter %.8,$(MAN_PAGES)))) \
+	rm -f $(D)/bin/weir $(addprefix $(D)/share/man/man8/,$(notdir $(filter %.8,$(MAN_PAGES)))) \
 		$(addprefix $(D)/share/man/man5/,$(notdir $(filter %.5,$(MAN_PAGES)))) \
 		$(addprefix $(D)/share/doc/weir/examples/,$(notdir $(EXAMPLES))) \
 		$(DESTDIR)$(UNITDIR)/weir.service $(D)/lib/sysusers.d/weir.conf \

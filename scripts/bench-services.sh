@@ -144,8 +144,7 @@ judge() {
 }
 
 parse_arguments "$@"
-"$LAB_ROOT/scripts/deps.sh" && make -C "$LAB_ROOT" -s -j2 build/weir build/tests/{flood,hold} ||
-  exit 2
+"$LAB_ROOT/scripts/build.sh" build/weir build/tests/{flood,hold} || exit 2
 weir_lab 4
 write_services
 start

@@ -5,16 +5,15 @@
 #
 #   bench.sh [--rounds N] [--rows LIST] [--quick]    bench.sh --help says what they mean
 #   bench.sh services [--connections N]...           the controller's CPU: bench-services.sh --help
+#   bench.sh peers [--sources N]...                  nftables, hashlimit: bench-peers.sh --help
 #
 # It loads programs but attaches none: no traffic is touched. Needs root and 500 MB of memory.
 
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
-if [ "${1:-}" = services ]; then
-  shift
-  exec scripts/bench-services.sh "$@"
-fi
-scripts/deps.sh
-make -s -j2 build/tests/bench/bench
+case ${1:-} in
+  services | peers) exec "scripts/bench-$1.sh" "${@:2}" ;;
+esac
+scripts/build.sh build/tests/bench/bench
 exec build/tests/bench/bench "$@"

@@ -7,8 +7,11 @@
 #   coverage.sh                 all of unit, vectors, kernel and net: takes as long as they do
 #   coverage.sh unit kernel     only these groups
 #
-# What is killed with -9 takes its counts with it, so net tests show less than ran: of test_cli.sh
-# all that comes before test_killed. Groups that are left out show as lines that nothing runs.
+# What is killed with -9 takes its counts with it, so tests end a controller so only where that is
+# their point. tests/net/test_faults.sh does nothing else: it is left out, since gcov's own writes
+# at an end are hundreds of steps more to kill it at. Groups that are left out show as lines that
+# nothing runs. Some tests are red in such a build (paced ones, and those that link libweir.a by
+# hand): the verdict is on the lines alone.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -23,6 +26,7 @@ scripts/deps.sh && scripts/deps.sh gcovr || exit 2
 mkdir -p "$copy"
 git ls-files -z | tar -c --null -T - | tar -x -C "$copy" || exit 2
 find "$copy" -name '*.gcda' -delete
+rm "$copy/tests/net/test_faults.sh"
 export LDLIBS=--coverage CFLAGS="$flags"
 make -s -C "$copy" -j2 all || exit 2
 (cd "$copy" && scripts/test.sh "$@")

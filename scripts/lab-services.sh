@@ -50,8 +50,7 @@ build() {
   local weir=(build/weir)
 
   [ "$WEIR" = "$LAB_ROOT/build/weir" ] || weir=()
-  "$LAB_ROOT/scripts/deps.sh" &&
-    make -C "$LAB_ROOT" -s -j2 "${weir[@]}" build/tests/{flood,httpd,httpload}
+  "$LAB_ROOT/scripts/build.sh" "${weir[@]}" build/tests/{flood,httpd,httpload}
 }
 
 lab_failed() {
@@ -294,6 +293,8 @@ drop_since() {
 
 verdict_breaker() {
   local sick=$1 healed=$2 window=$3 seconds=$4 second most=0 late silent=0 reach bare open closed
+  # A window and one and a half, to a second.
+  local bar_open=$((window + 1)) bar_closed=$((window * 3 / 2 + 1))
 
   for ((second = sick + 1; second <= healed; second++)); do
     ((drop[$second] <= most)) || most=${drop[$second]}
@@ -310,9 +311,8 @@ verdict_breaker() {
   promise "while it fails the fraction dropped rises, to $most% (bar 90%)" "most >= 90"
   promise "probes go on: in seconds $late to $healed $reach requests reach it, $bare without weir" \
     "$silent == 0 && reach > 0 && reach * 3 < bare"
-  promise "after it healed, at most 10% are dropped from second $open on, none from $closed on \
-(bars, to a second: the window of $window, one and a half)" \
-    "open <= window + 1 && closed <= window * 3 / 2 + 1"
+  promise "after it healed, at most 10% are dropped from second $open on (bar $bar_open), none \
+from $closed on (bar $bar_closed)" "open <= bar_open && closed <= bar_closed"
 }
 
 # --- governor: a target whose capacity moves --------------------------------------------------

@@ -59,8 +59,7 @@ build() {
   local weir=(build/weir)
 
   [ "$with_weir" = 1 ] && [ "$WEIR" = "$LAB_ROOT/build/weir" ] || weir=()
-  "$LAB_ROOT/scripts/deps.sh" &&
-    make -C "$LAB_ROOT" -s -j2 "${weir[@]}" build/tests/flood build/tests/sink build/tests/client
+  "$LAB_ROOT/scripts/build.sh" "${weir[@]}" build/tests/{flood,sink,client}
 }
 
 now_ms() {
@@ -98,13 +97,9 @@ weir_answers() {
   "$WEIR" show -j >"$LAB_DIR/show.out" 2>/dev/null
 }
 
-# weir_total admitted|refused: packets, over all limits; '-' without weir.
-weir_total() {
-  if [ "$with_weir" = 1 ] && weir_answers; then
-    jq -r "[.limits[].$1] | add" "$LAB_DIR/show.out"
-  else
-    echo -
-  fi
+# Packets, over all limits; '-' if weir doesn't say.
+weir_refusals() {
+  if weir_answers; then jq '[.limits[].refused] | add' "$LAB_DIR/show.out"; else echo -; fi
 }
 
 lower_limit() {
@@ -172,41 +167,34 @@ read_counts() {
      ($bad | map(.value.udp) | add // 0)] | map(tostring) | join(" ")')
 }
 
-difference() {
-  if [ "$1" = - ] || [ "$2" = - ]; then echo -; else echo $(($1 - $2)); fi
-}
-
 show_head() {
-  printf '%4s   %-20s   %-28s   %s\n' "" "$clients well-behaved" "$flooders flooders" "weir"
-  printf '%4s   %9s %10s   %9s %9s %8s   %9s\n' s sent answered sent passed stopped refused
+  printf '%4s   %-20s   %s\n' "" "$clients well-behaved" "$flooders flooders"
+  printf '%4s   %9s %10s   %9s %9s %8s\n' s sent answered sent passed stopped
 }
 
 # show_row SECOND: what happened in it.
 show_row() {
-  local was=("$good_sent" "$good_answered" "$bad_sent" "$bad_passed" "$weir_refused") sent passed
+  local was=("$good_sent" "$good_answered" "$bad_sent" "$bad_passed") sent passed
 
   lines_at "$1"
   read_counts <"$LAB_DIR/row"
-  weir_refused=$(weir_total refused)
   sent=$((bad_sent - was[2]))
   passed=$((bad_passed - was[3]))
-  printf '%4s   %9s %10s   %9s %9s %8s   %9s\n' "$1" $((good_sent - was[0])) \
-    $((good_answered - was[1])) "$sent" "$passed" $((sent > passed ? sent - passed : 0)) \
-    "$(difference "$weir_refused" "${was[4]}")"
+  printf '%4s   %9s %10s   %9s %9s %8s\n' "$1" $((good_sent - was[0])) \
+    $((good_answered - was[1])) "$sent" "$passed" $((sent > passed ? sent - passed : 0))
 }
 
 watch_traffic() {
   local second name
 
   good_sent=0 good_answered=0 bad_sent=0 bad_passed=0
-  weir_refused=$([ "$with_weir" = 1 ] && echo 0 || echo -)
   show_head
   for ((second = 1; second <= seconds; second++)); do
     show_row "$second"
     [ "$second" != $((seconds / 2)) ] || lower_limit
   done
   for name in flood udp4 udp6 tcp; do await "$name" || traffic_failed "$name"; done
-  [ "$with_weir" = 0 ] || weir_refused=$(weir_total refused)
+  [ "$with_weir" = 0 ] || weir_refused=$(weir_refusals)
   stop sink
   read_counts < <(last_lines)
   link_drops=$(lab_link_drops)

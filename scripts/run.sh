@@ -40,8 +40,7 @@ run_interface() {
       sed 's|/sys/class/net/||g' >&2
     exit 1
   fi
-  scripts/deps.sh
-  make -s -j2 build/weir
+  scripts/build.sh build/weir
   config=build/run-$interface.yaml
   write_config "$interface" "$config"
   cat <<END

@@ -196,8 +196,7 @@ run_other() {
 prepare() {
   # Tools that run this script on a tree of their own bring it built.
   [ -z "${WEIR_TEST_ROOT:-}" ] || return 0
-  "$SCRIPTS/deps.sh" || give_up "dependencies"
-  make -s -j2 all || give_up "build"
+  "$SCRIPTS/build.sh" all || give_up "build"
 }
 
 give_up() {

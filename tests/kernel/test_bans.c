@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Bans: after so many refusals in a window a key is refused altogether for a time. */
+#include "controller/report.h"
 #include "harness.h"
 #include "kernel/rig_limits.h"
 
@@ -190,6 +191,37 @@ static void the_record_says_who_and_until_when(void)
 	CU_ASSERT_EQUAL(found, 1);
 }
 
+/* What `why` says of a source. */
+static json_int_t refused_of(const char *source)
+{
+	struct weir_view view = { .dataplane = &rig.plane, .now_ns = *rig.now_ns };
+	uint8_t family, address[16];
+	struct weir_error err;
+	json_t *report;
+	json_int_t refused;
+
+	CU_ASSERT_EQUAL_FATAL(weir_report_parse_address(source, &family, address, &err), 0);
+	report = weir_report_why(&view, family, address);
+	refused = json_integer_value(json_object_get(
+		json_array_get(json_object_get(report, "limits"), 0), "refused"));
+	json_decref(report);
+	return refused;
+}
+
+/* By the front of the CPU that refused before, and by the ledger on another. */
+static void refusals_by_a_ban_are_the_keys(void)
+{
+	struct weir_limit limit = fresh(0);
+
+	begin(&limit, 1);
+	rig_pin(0);
+	CU_ASSERT_EQUAL(passed_of("192.0.2.1", 2 + AFTER + 30), 2);
+	CU_ASSERT_EQUAL(refused_of("192.0.2.1"), AFTER + 30);
+	rig_pin(1);
+	CU_ASSERT_EQUAL(passed_of("192.0.2.1", 7), 0);
+	CU_ASSERT_EQUAL(refused_of("192.0.2.1"), AFTER + 37);
+}
+
 static void a_full_table_is_counted(void)
 {
 	struct weir_limit limit = fresh(0);
@@ -235,4 +267,5 @@ WEIR_TESTS("kernel bans", TEST(earned_by_so_many_refusals), TEST(ends_to_the_nan
 	   TEST(refusals_far_apart_earn_none), TEST(repeat_extends),
 	   TEST(other_limits_are_not_affected), TEST(a_banned_packet_is_not_charged),
 	   TEST(monitor_and_block_ban_nobody), TEST(the_record_says_who_and_until_when),
-	   TEST(a_full_table_is_counted), TEST(both_cpus_strike_together))
+	   TEST(a_full_table_is_counted), TEST(both_cpus_strike_together),
+	   TEST(refusals_by_a_ban_are_the_keys))

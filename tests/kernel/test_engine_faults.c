@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "engine_lab.h"
+#include "store_trap.h"
 #include "weir/abi.h"
 
 #define W0_GENERIC "  - {name: w0, mode: generic}\n"
@@ -374,6 +375,72 @@ static void a_link_that_can_not_be_pinned_refuses_the_reload(void)
 	lab_close();
 }
 
+static int stores_left;
+
+static void die_in_time(void)
+{
+	if (!--stores_left)
+		kill(getpid(), SIGKILL);
+}
+
+/* A child that starts an engine and is killed after so many stores of a set; false if not. */
+static bool set_and_be_killed(int stores)
+{
+	const struct weir_policy_change changes[] = { { "rate", "1/d" }, { "burst", "12" } };
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		struct weir_engine *engine;
+		struct weir_board *board;
+		struct weir_limit *limit;
+		struct weir_error err;
+
+		if (lab_begin(&engine, &err))
+			_exit(1);
+		board = weir_engine_dataplane(engine)->board;
+		limit = board->limits + (board->active.generation & 1) * WEIR_LIMITS_MAX;
+		stores_left = stores;
+		store_trap_on(limit, sizeof(*limit), die_in_time);
+		weir_engine_set(engine, "per-ip", changes, 2, NULL, &err);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/*
+ * Until the next start no more passes than the larger of both allows, and it puts all right.
+ * (Each of the stores, without a start: tests/unit/test_generation.c.)
+ */
+static void a_set_killed_at_any_store_is_put_right(void)
+{
+	static const int stores[] = { 1, 2, 3, 1000 };
+
+	lab_open();
+	lab_config(W0, "  - {name: per-ip, key: source, bucket: {rate: 100/d, burst: 10}}\n");
+	for (int i = 0; i < 4; i++) {
+		struct weir_engine *engine;
+		struct weir_totals totals;
+		struct weir_error err;
+
+		CU_ASSERT_EQUAL_FATAL(set_and_be_killed(stores[i]), i < 3);
+		lab_send(50, 1, 53);
+		CU_ASSERT_EQUAL_FATAL(lab_begin(&engine, &err), 0);
+		totals = lab_await(engine, 0, 50);
+		CU_ASSERT(totals.passed_packets <= 12);
+		CU_ASSERT_EQUAL(totals.passed_packets + totals.refused_packets, 50);
+		lab_send(15, 2, 53);
+		CU_ASSERT_EQUAL(lab_await(engine, 0, 65).passed_packets,
+				totals.passed_packets + 10);
+		/* Who was refused all at the new price has what the file grants, once. */
+		lab_send(15, 1, 53);
+		CU_ASSERT(lab_await(engine, 0, 80).passed_packets <= 12 + 10);
+		weir_engine_stop(engine, true);
+	}
+	lab_close();
+}
+
 WEIR_TESTS("engine_faults", TEST(a_start_that_fails_at_any_step_leaves_nothing),
 	   TEST(a_reload_that_fails_at_any_step_changes_nothing),
 	   TEST(a_detach_that_fails_can_be_tried_again),
@@ -382,4 +449,5 @@ WEIR_TESTS("engine_faults", TEST(a_start_that_fails_at_any_step_leaves_nothing),
 	   TEST(generic_of_before_is_kept_and_named),
 	   TEST(pins_for_other_cpus_are_refused),
 	   TEST(a_pin_that_is_missing_is_named), TEST(pins_that_can_not_be_made_are_named),
-	   TEST(a_link_that_can_not_be_pinned_refuses_the_reload))
+	   TEST(a_link_that_can_not_be_pinned_refuses_the_reload),
+	   TEST(a_set_killed_at_any_store_is_put_right))

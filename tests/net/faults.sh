@@ -61,7 +61,8 @@ leftovers() {
   compgen -G "$LAB_DIR/bpf/weir*"
   compgen -G "$WEIR_SOCKET*"
   compgen -G "$LAB_DIR/overrides.json?*"
-  wait_for 5 maps_are_gone || echo "maps, held by a program or a link"
+  # The kernel frees them when it gets to it, which on a busy machine takes seconds.
+  wait_for 20 maps_are_gone || echo "maps, held by a program or a link"
   kept_maps=()
 }
 

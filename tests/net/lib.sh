@@ -271,7 +271,10 @@ last() {
 
 # --- the end --------------------------------------------------------------------------------
 
+# A process that has been forked, but is not yet what was spawned, still has our traps: a TERM for
+# it must not take the lab down.
 lab_on_exit() {
+  [ "$BASHPID" = $$ ] || return 0
   trap '' INT TERM HUP
   lab_teardown
 }

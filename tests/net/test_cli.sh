@@ -182,6 +182,8 @@ test_start() {
 }
 
 test_protocol() {
+  local command arguments says
+
   expect_equal "the socket: what is no JSON" "$(raw "what
 " | jq -c '[.ok, .code]')" "[false,1]"
   expect_equal "the socket: an unknown command" "$(raw '{"command":"dance"}
@@ -191,6 +193,36 @@ test_protocol() {
   expect_equal "the socket: a count out of range" \
     "$(raw '{"command":"top","arguments":{"count":0}}
 ' | jq -c '[.ok, .code]')" "[false,1]"
+  while read -r command arguments says; do
+    expect_equal "the socket: $command $arguments" \
+      "$(raw "{\"command\":\"$command\",\"arguments\":$arguments}
+" | jq -c --arg says "$says" '[.ok, .code, (.error | contains($says)) or .error]')" "[false,1,true]"
+  done <<'END'
+top {"limit":"nope"} there is no limit 'nope'
+suggest {"limit":"nope"} there is no limit 'nope'
+show {"what":"nope"} 'nope'
+why {} address '': give an IPv4 or IPv6 address
+events {"count":0} count: give 1 or more
+allow {} action: give add, del or list
+deny {"action":"frob"} action: give add, del or list
+allow {"action":"add"} allow takes a text 'prefix'
+deny {"action":"del","prefix":5} deny takes a text 'prefix'
+deny {"action":"add","prefix":"10.0.0.0/99"} '10.0.0.0/99'
+deny {"action":"add","prefix":"10.0.0.1","for":"1ms"} for: '1ms' is out of range: write 1s to 366d
+deny {"action":"add","prefix":"10.0.0.1","confirm":5} confirm: ''
+ban {"action":"del"} ban takes an 'action', del, and a text 'key'
+set {"limit":"per-ip","changes":{"rate":5}} an object 'changes' of 1 to 32 texts
+set {"limit":"per-ip","changes":{"rate":"7pps"},"confirm":"2h"} confirm: '2h' is out of range
+set {"limit":"per-ip","changes":{"rate":"7pps"},"session":7} SSH_CONNECTION ''
+reload {"confirm":"soon"} confirm: 'soon'
+confirm {"undo":true} nothing waits to be confirmed
+freeze {} freeze and thaw take a text 'service'
+thaw {"service":"web","loop":3} freeze and thaw take a text 'service'
+report {"service":"web"} report takes a text 'service', a boolean 'pass'
+report {"service":"web","pass":true,"response_ns":0} a number 'response_ns' above 0
+END
+  expect_equal "none of which has changed anything" \
+    "$(json '[.limits[0].settings.rate, .lists.deny.ipv4, .lists.allow.ipv4]' show)" "[1000,0,0]"
 }
 
 test_show() {
@@ -257,15 +289,24 @@ test_reload() {
     "note: limit per-ip: rate=900pps (kept by weir set --save in $LAB_DIR/overrides.json)" \
     weir reload
   expect_exit "show tells what was set" 0 \
-    "per-ip was set; the file says enforce, bucket rate 1000pps burst 1000 (weir unset per-ip)" \
+    "per-ip was set: rate=900pps (in the file: 1000pps), kept; weir unset per-ip goes back" \
     weir show limits
+  expect_exit "what the setting doesn't say is said" 0 "burst 1000; untracked drop" \
+    weir set per-ip untracked=drop
+  expect_exit "kept in part" 0 "untracked=drop (in the file: pass), kept in part" weir show limits
   expect_exit "unset" 0 "per-ip: enforce bucket rate 1000pps burst 1000" weir unset per-ip
-  check "show is silent again" eval '! weir show limits | grep -q "the file says"'
+  check "show is silent again" eval '! weir show limits | grep -q "was set"'
   expect_equal "unset is for good" "$(weir reload)" "reloaded: limits 1"
-  expect_equal "-j: what the file says" \
-    "$(json '.limits[0] | [.file_setting == .setting, .file_mode, .governor]' show)" \
-    '[true,"enforce",null]'
+  weir set per-ip rate=800pps >/dev/null
+  expect_equal "-j: what was set" "$(json '.limits[0] | [.set, .saved, .governor]' show)" \
+    '[{"rate":{"file":"1000pps","now":"800pps"}},null,null]'
   expect_exit "unset of nothing" 1 "there is no limit 'nope'" weir unset nope
+  sed -i 's/per-ip/other/' "$LAB_DIR/weir.yaml"
+  weir set per-ip rate=700pps --save >/dev/null
+  expect_exit "kept, and no limit any more" 0 "(weir unset per-ip forgets it)" weir reload
+  expect_exit "it can be forgotten" 0 "per-ip: forgotten; there is no limit of this name" \
+    weir unset per-ip
+  expect_exit "once" 1 "there is no limit 'per-ip'" weir unset per-ip
   write_config weir.yaml nope7 1000pps
   expect_exit "reload says which interface is not limited" 0 \
     "note: NOT limited: interface nope7: there is none of this name now" weir reload
@@ -397,7 +438,10 @@ test_ended() {
   stop weir INT || code=$?
   expect_equal "SIGINT: a clean end" "$code" 0
   check "SIGINT leaves the limits" has_xdp
+  echo "control: {group: no-such-group}" >>"$LAB_DIR/weir.yaml"
   start_weir
+  check "a group that isn't there: a note, with what makes it" grep -q \
+    '^note: .* no group .no-such-group. .*`groupadd -r no-such-group`' "$LAB_DIR/weir.err"
   expect_exit "stop" 0 "the limits stay in force" weir stop
   expect_exit "show at once finds nobody, and reads the pins" 0 "read from the pins" \
     weir show per-ip

@@ -208,7 +208,8 @@ test_controller_comes_back() {
        if ($state === 'live') { clearInterval(t); done($state); } }, 100); })"
   wait_for 60 grep -q live "$LAB_DIR/browser.out" || fail "the page lives"
   stop weir
-  check "a controller that has ended is seen" wait_for 30 grep -q "^\"no answer" "$LAB_DIR/browser.out"
+  check "a controller that has ended is seen" wait_for 30 grep -q '^"no answer' \
+    "$LAB_DIR/browser.out"
   start_weir
   check "a new one too" await browser
   expect_equal "it lives again" "$(sed -n 3p "$LAB_DIR/browser.out")" '"live"'

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # What weir stands on fails: any one call of a start, reload, set or detach gets ENOSPC, ENOMEM
 # or EMFILE (kill-at --fail); the disk is full, the BPF file system read-only or somebody else's,
-# memory and descriptors are short; another tool takes the interface. It is said in words, what
-# was in force stays, nothing is left over. (Which steps are taken: faults.sh.)
+# memory and descriptors are short, a cgroup's too; another tool takes the interface. It is said in
+# words, what was in force stays, nothing is left over. (Which steps are taken: faults.sh.)
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh disable=SC2317,SC2119
 . "$(dirname "$0")/lib.sh"
@@ -11,6 +11,8 @@
 . "$(dirname "$0")/weir.sh"
 # shellcheck source-path=SCRIPTDIR source=faults.sh
 . "$(dirname "$0")/faults.sh"
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lab-cgroup.sh
+. "$(dirname "$0")/../../scripts/lab-cgroup.sh"
 
 errors=(28 12 24) # ENOSPC, ENOMEM, EMFILE
 
@@ -175,6 +177,9 @@ test_full_disk() {
   check "what was saved is as it was" cmp "$LAB_DIR/before.json" "$LAB_DIR/small/overrides.json"
   expect_equal "nothing is beside it" "$(ls "$LAB_DIR/small")" "ballast
 overrides.json"
+  expect_exit "nor can a change wait that can't be noted" 2 "No space left on device" \
+    "$WEIR" set other rate=6kpps --confirm 1h
+  expect_equal "and it is not done" "$(other_rate)" 7000
   weir set other rate=6kpps >/dev/null || fail "set without --save" "exit $?"
   expect_equal "without --save it acts" "$(other_rate)" 6000
   stop weir
@@ -241,6 +246,93 @@ test_short() {
   short "no locked memory" --memlock=0
 }
 
+# --- a cgroup's memory ----------------------------------------------------------------------
+
+# A cgroup of this run's own whose memory has a limit, of either version: MEMORY, MEMORY_LIMIT.
+memory_make() {
+  MEMORY=$(cgroup_mount cgroup memory)
+  MEMORY_LIMIT=memory.limit_in_bytes
+  if [ -z "$MEMORY" ]; then
+    MEMORY=$CGROUP_2
+    MEMORY_LIMIT=memory.max
+    or_give_up grep -qw memory "$MEMORY/cgroup.controllers"
+    echo +memory >"$MEMORY/cgroup.subtree_control"
+  fi
+  MEMORY+=/weir-$$-memory
+  trap 'lab_on_exit; memory_remove' EXIT
+  or_give_up mkdir "$MEMORY"
+}
+
+memory_remove() {
+  [ "$BASHPID" = $$ ] || return 0
+  [ ! -d "$MEMORY" ] || wait_for 5 rmdir "$MEMORY" 2>/dev/null
+}
+
+# start_within MB: a controller whose cgroup has so much; it is up, or has ended, or was killed.
+start_within() {
+  rm -f "$LAB_DIR/weir.err"
+  or_give_up tee "$MEMORY/$MEMORY_LIMIT" <<<$(($1 << 20)) >/dev/null
+  # shellcheck disable=SC2016
+  spawn weir s bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$MEMORY" \
+    "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
+  wait_for 30 weir_ready_or_ended
+}
+
+first_start_within() {
+  local code=0 left
+
+  at="$1 MB in a cgroup"
+  start_within "$1"
+  if grep -q ^ready: "$LAB_DIR/weir.err"; then
+    note_maps
+    pass "$at: it runs"
+    detach
+    await weir
+  else
+    await weir 2>/dev/null || code=$?
+    if [ "$code" = 137 ]; then
+      pass "$at: killed"
+      detach
+    else
+      check "$at: it ends in words" grep -q "^weir: ." "$LAB_DIR/weir.err"
+    fi
+  fi
+  left=$(leftovers)
+  [ -z "$left" ] || fail "$at: nothing is left" "$left"
+}
+
+# The kernel kills the controller for somebody's greed in its cgroup.
+killed_for_memory() {
+  local before
+
+  start_within 256
+  at="killed for want of memory"
+  sleep 0.5
+  before=$(look)
+  echo 1000 >"/proc/${LAB_PID[weir]}/oom_score_adj"
+  # shellcheck disable=SC2016
+  timeout 20 bash -c 'echo $$ >"$0/cgroup.procs" && head -c 1G /dev/zero | tail >/dev/null' \
+    "$MEMORY" 2>/dev/null
+  expect_equal "$at" "$(wait "${LAB_PID[weir]}" 2>/dev/null || echo $?)" 137
+  unset "LAB_PID[weir]"
+  check "$at: the limits stay" limits_since "$before"
+  start_weir
+  check "$at: the next start goes on from there" limits_since "$before"
+  note_maps
+  detach
+  await weir
+  expect_equal "$at: nothing is left" "$(leftovers)" ""
+}
+
+test_memory() {
+  local mb
+
+  memory_make
+  for mb in 10 20 40; do first_start_within $mb; done
+  killed_for_memory
+  memory_remove
+}
+
 # --- another tool ---------------------------------------------------------------------------
 
 said() {
@@ -296,6 +388,7 @@ test_full_disk
 test_read_only_pins
 test_foreign_folder
 test_short
+test_memory
 test_replaced
 stop flood
 finish

@@ -49,7 +49,7 @@ as_unit() {
 
 # The unit's lines with the weir that was built.
 exec_line() {
-  of_unit "$1" | sed "s|/usr/sbin/weir|$WEIR|"
+  of_unit "$1" | sed "s|/usr/bin/weir|$WEIR|"
 }
 
 start_unit() {
@@ -231,7 +231,7 @@ test_commands
 test_connections
 test_reload
 test_restart
-sed "s|/usr/sbin/weir|$WEIR|" "$UNIT" >"$LAB_DIR/weir.service"
+sed "s|/usr/bin/weir|$WEIR|" "$UNIT" >"$LAB_DIR/weir.service"
 expect_equal "systemd-analyze verify" \
   "$(systemd-analyze verify --man=no "$LAB_DIR/weir.service" 2>&1)" ""
 check "systemd-analyze security: an exposure of at most 2.5" quietly \

@@ -36,7 +36,7 @@ start_weir() {
   # An earlier one's "ready" must not be taken for this one's.
   rm -f "$LAB_DIR/weir.err"
   spawn weir s "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json"
-  wait_for 20 weir_ready_or_ended
+  wait_for 60 weir_ready_or_ended
   grep -q ^ready: "$LAB_DIR/weir.err" || fail "weir starts" "$(cat "$LAB_DIR/weir.err")"
 }
 

@@ -37,6 +37,10 @@ has_bars() {
   [ "$(grep -cE '^bar [a-z0-9-]+ (-|-?[0-9.]+) [0-9.]+ un(judged|measured)$' "$out")" = 12 ]
 }
 
+has_peers() {
+  awk '$1 == 1000 { for (i = 2; i <= 7; i++) good += $i > 0 } END { exit good != 6 }' "$out"
+}
+
 need_root
 check "a quick run ends well" timeout 120 "$bench" --quick >"$out"
 grep -E '^(ok|FAIL)' "$out"
@@ -53,5 +57,11 @@ check "services: it held them open" \
 check "services: its bar" grep -qE "^bar controller-cpu-percent [0-9.]+ 1.00 unjudged" "$out"
 expect_exit "services: bad number" 64 "--sources '0': give a whole number from 1 to 60000" \
   "$bench" services --sources 0
+check "peers: a short run ends well" timeout 120 "$bench" peers --rounds 1 --seconds 1 \
+  --sources 1000 >"$out"
+grep -E '^(ok|FAIL)' "$out"
+check "peers: every figure" has_peers
+expect_exit "peers: bad number" 64 "--sources '0': give a whole number from 1 to 1000000" \
+  "$bench" peers --sources 0
 expect_exit "an unknown option" 64 "usage: bench" "$bench" --fast
 finish

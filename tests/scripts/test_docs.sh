@@ -6,6 +6,7 @@
 #   an eth0 (tests/net/overlay.sh), if the line before it is `<!-- runnable -->`, or
 #   `<!-- runnable: run -->` if it is a controller, which runs on while the next blocks do. Every
 #   other ```sh block names the test that has it: `<!-- run by tests/... -->`;
+# - an indented block right behind one is what it prints, but for numbers;
 # - ```yaml blocks are valid: whole files, or entries of limits, or services;
 # - ```nft and ```iptables blocks are taken by nft -c and iptables;
 # - commands are in such blocks, links lead somewhere, and tests that are named are there.
@@ -20,11 +21,18 @@
 pages=("$LAB_ROOT/README.md" "$LAB_ROOT"/docs/*.md)
 
 # blocks PAGE KIND FOLDER: the fenced blocks of one kind as files 01, 02...; for sh with .run, .sh
-# or .unmarked as its comment says, or the file that it says runs it.
+# or .unmarked as its comment says, or the file that it says runs it; and with .want behind that
+# what it is to print.
 blocks() {
   awk -v kind="$2" -v folder="$3" '
-    function close_() { if (out) close(out); out = "" }
+    function close_() {
+      if (out) close(out)
+      want = kind == "sh" && out ? out ".want" : ""
+      out = ""
+    }
     $0 == "```" { close_(); next }
+    want && /^    / { print substr($0, 5) > want; next }
+    $0 != "" { want = "" }
     /^```/ && kind == substr($0, 4) {
       ending = kind
       if (kind == "sh")
@@ -45,7 +53,9 @@ stand_in_systemctl() {
 unit=/usr/local/lib/systemd/system/weir.service
 line() { sed -n "s/^$1=//p" $unit; }
 action=start
-for word; do case $word in start | stop | reload) action=$word ;; esac; done
+for word; do
+  case $word in start | stop | reload) action=$word ;; disable) action=stop ;; esac
+done
 case $action in
   start)
     : >/run/weir.log
@@ -103,6 +113,14 @@ in_tree() {
     "$LAB_ROOT" "$copy" >"$block.out" 2>&1 </dev/null
 }
 
+# The lines that a block prints in every run, numbers and what stands for them (-) as N. Left out
+# is what need not come: a group that is there already, what a service's loops did. Shedders differ.
+masked() {
+  sed -E '/^$|^Creating group |service [a-z]+: /d
+    s/\b(hot|cool)(, full)?(, at most [0-9]+)?/1/' "$1" | awk '
+    { for (i = 1; i <= NF; i++) if ($i ~ /[0-9]/ || $i == "-") $i = "N"; $1 = $1; print }' | sort -u
+}
+
 test_page() {
   local page=$1 name=${1#"$LAB_ROOT/"} folder out count
 
@@ -124,6 +142,10 @@ test_page() {
     else
       pass "$name: every block succeeds"
     fi
+    for out in "$folder"/blocks/*.want; do
+      [ ! -e "$out" ] || expect_equal "$name: what $(basename "$out" .want) prints" \
+        "$(masked "${out%.want}.out")" "$(masked "$out")"
+    done
   fi
   [ -z "${WEIR_DOC_OUTPUT:-}" ] || cp "$folder"/blocks/*.out "$WEIR_DOC_OUTPUT"
   rm -rf --one-file-system "$folder"

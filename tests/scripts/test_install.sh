@@ -32,6 +32,7 @@ wanted() {
     sed 's|.*/|opt/weir/share/doc/weir/examples/|'
   cat <<END
 etc/weir/weir.yaml
+opt/weir/bin/weir
 opt/weir/lib/libweir.a
 opt/weir/lib/libweir.so
 opt/weir/lib/libweir.so.0
@@ -39,7 +40,6 @@ opt/weir/lib/libweir.so.0.1.0
 opt/weir/lib/pkgconfig/weir.pc
 opt/weir/lib/systemd/system/weir.service
 opt/weir/lib/sysusers.d/weir.conf
-opt/weir/sbin/weir
 opt/weir/share/bash-completion/completions/weir
 opt/weir/share/fish/vendor_completions.d/weir.fish
 opt/weir/share/man/man5/weir.yaml.5
@@ -48,14 +48,31 @@ opt/weir/share/zsh/site-functions/_weir
 END
 }
 
+# What sudo built stays its caller's: a copy of the tree, built on behalf of another user.
+test_sudo() {
+  local tree=$base/tree
+
+  mkdir "$tree"
+  cp -r Makefile include packaging scripts user "$tree"
+  SUDO_UID=12345 SUDO_GID=12346 "$tree/scripts/build.sh" build/libweir.a >"$base/log" 2>&1 ||
+    fail "build.sh" "$(tail -n 5 "$base/log")"
+  check "build.sh builds" test -s "$tree/build/libweir.a"
+  expect_equal "all that was built is the caller's of sudo" \
+    "$(find "$tree/build" -printf '%U %G\n' | sort -u)" "12345 12346"
+  expect_exit "what can't be built is an error" 2 "no_such" \
+    env SUDO_UID=12345 SUDO_GID=12346 "$tree/scripts/build.sh" no_such
+}
+
+need_root
 need scdoc
+test_sudo
 run_make install
 expect_equal "files" "$(laid)" "$(wanted | sort)"
-check "the program runs from there" grep -q weir <( "$folder/opt/weir/sbin/weir" version)
+check "the program runs from there" grep -q weir <( "$folder/opt/weir/bin/weir" version)
 expect_equal "the unit starts that program" \
-  "$(grep -c '/opt/weir/sbin/weir' "$folder/opt/weir/lib/systemd/system/weir.service")" 3
+  "$(grep -c '/opt/weir/bin/weir' "$folder/opt/weir/lib/systemd/system/weir.service")" 3
 expect_equal "... and no other" \
-  "$(grep -c '/usr/sbin' "$folder/opt/weir/lib/systemd/system/weir.service")" 0
+  "$(grep -c '/usr/bin' "$folder/opt/weir/lib/systemd/system/weir.service")" 0
 check "the pkg-config file names the prefix" \
   grep -qx 'prefix=/opt/weir' "$folder/opt/weir/lib/pkgconfig/weir.pc"
 for page in "$folder"/opt/weir/share/man/man?/*; do

@@ -300,6 +300,64 @@ static void refuses_lengths_that_lie(void)
 	end();
 }
 
+/* A section, then an interface where `links` says so, then a block of words, all of them `word`. */
+static void put_words(unsigned int links, uint32_t type, uint32_t word, unsigned int words)
+{
+	size_t begun;
+
+	begin(false);
+	put_section(&file);
+	while (links--)
+		put_interface(&file, 1, 0, -1, 0);
+	begun = put_block(&file, type);
+	while (words--)
+		put(&file, word, 4);
+	end_block(&file, begun);
+}
+
+static void refuses_blocks_that_lack_what_they_need(void)
+{
+	static const struct {
+		unsigned int links;
+		uint32_t type, word, words;
+		int code;
+		const char *says;
+	} cases[] = {
+		{ 0, 0x0a0d0d0a, 0x11223344, 4, -EINVAL, "a section without a byte order" },
+		{ 0, 1, 1, 1, -EINVAL, "an interface of 4 bytes" },
+		{ 1024, 1, 1, 2, -EINVAL, "more than 1024 interfaces" },
+		{ 1, 6, 0, 2, -EINVAL, "a packet block of 8 bytes" },
+		{ 1, 6, 1, 5, -EINVAL, "a packet of interface 1, of 1" },
+		{ 0, 3, 4, 2, -EINVAL, "a simple packet without an interface" },
+		{ 1, 3, 0, 0, -EINVAL, "a simple packet without a length" },
+		{ 1, 3, 9, 3, -EINVAL, "a packet of 9 bytes in a block of 24" },
+		{ 1, 2, 0, 5, -ENOTSUP, "packet 1 is in an obsolete kind of block" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int code;
+
+		put_words(cases[i].links, cases[i].type, cases[i].word, cases[i].words);
+		CU_ASSERT_EQUAL_FATAL(open_file(), 0);
+		code = next();
+		CU_ASSERT_EQUAL(code, cases[i].code);
+		CU_ASSERT_TRUE(says(cases[i].says));
+		if (!says(cases[i].says))
+			printf("  case %zu: %d %s\n", i, code, err.text);
+	}
+	/* As long as none is that is kept in memory; of a kind that is skipped it may be. */
+	for (uint32_t type = 6; type <= 7; type++) {
+		begin(false);
+		put_section(&file);
+		put(&file, type, 4);
+		put(&file, 1 << 20, 4);
+		CU_ASSERT_EQUAL_FATAL(open_file(), 0);
+		CU_ASSERT_EQUAL(next(), type == 6 ? -EINVAL : 0);
+		CU_ASSERT_EQUAL(says("a block of 1048576 bytes; at most"), type == 6);
+	}
+	end();
+}
+
 /* Whoever wrote the file was stopped: what is whole counts. */
 static void a_file_may_end_anywhere(void)
 {
@@ -334,4 +392,5 @@ WEIR_TESTS("capture", TEST(reads_pcap_in_both_orders_and_units), TEST(makes_fram
 	   TEST(a_cooked_header_that_is_cut_leaves_nothing), TEST(reads_pcapng_in_both_orders),
 	   TEST(times_are_in_any_unit), TEST(simple_packets_have_no_time),
 	   TEST(sections_begin_anew), TEST(refuses_what_is_no_capture),
-	   TEST(refuses_lengths_that_lie), TEST(a_file_may_end_anywhere))
+	   TEST(refuses_lengths_that_lie), TEST(refuses_blocks_that_lack_what_they_need),
+	   TEST(a_file_may_end_anywhere))

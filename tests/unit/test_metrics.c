@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "controller/metrics.h"
 #include "controller/metrics_text.h"
@@ -277,6 +280,41 @@ static double value_of(const char *text, const char *name)
 	return at ? atof(at + strlen(line)) : -1;
 }
 
+static double printed_value(const char *name)
+{
+	char *text = printed();
+	double value = value_of(text, name);
+
+	free(text);
+	return value;
+}
+
+/* What this process is; nothing, rather than nonsense, where /proc can't be read. */
+static void the_process_itself(void)
+{
+	struct rlimit before, none;
+	double open_fds = 0, cpu;
+	int fd;
+
+	setup();
+	for (fd = 0; fd < 1000; fd++)
+		open_fds += fcntl(fd, F_GETFD) >= 0;
+	CU_ASSERT_EQUAL(printed_value("process_open_fds"), open_fds);
+	cpu = printed_value("process_cpu_seconds_total");
+	fd = dup(1);
+	CU_ASSERT_EQUAL(printed_value("process_open_fds"), open_fds + 1);
+	close(fd);
+	CU_ASSERT(printed_value("process_resident_memory_bytes") > 1e6);
+	CU_ASSERT(cpu > 0 && printed_value("process_cpu_seconds_total") >= cpu);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	CU_ASSERT_EQUAL(printed_value("process_open_fds"), 0);
+	CU_ASSERT_EQUAL(printed_value("process_resident_memory_bytes"), 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	teardown();
+}
+
 /* U9: a flood makes keys, not series. */
 static void a_hundred_thousand_sources_make_no_series(void)
 {
@@ -312,6 +350,6 @@ static void a_hundred_thousand_sources_make_no_series(void)
 
 WEIR_TESTS("metrics", TEST(totals_are_of_all_cpus), TEST(settings_are_in_base_units),
 	   TEST(gates_and_reloads), TEST(services_and_their_loops), TEST(labels_are_escaped),
-	   TEST(numbers_that_are_none_have_their_words),
+	   TEST(numbers_that_are_none_have_their_words), TEST(the_process_itself),
 	   TEST(every_series_is_there_once_under_its_help_and_type),
 	   TEST(a_hundred_thousand_sources_make_no_series))

@@ -193,7 +193,7 @@ static void what_is_no_file_is_named(void)
 
 	CU_ASSERT_EQUAL(weir_prefixes_load(&list, "/nonexistent/list", &err), -ENOENT);
 	expect(strstr(err.text, "/nonexistent/list: can't be opened: No such file"), "", err.text);
-	CU_ASSERT_EQUAL(weir_prefixes_load(&list, "/tmp", &err), -EINVAL);
+	CU_ASSERT_EQUAL(weir_prefixes_load(&list, "/tmp", &err), -EISDIR);
 	expect(strstr(err.text, "/tmp: is not a regular file"), "", err.text);
 	snprintf(fifo, sizeof(fifo), "/tmp/weir-fifo-%d", (int)getpid());
 	CU_ASSERT_EQUAL(mkfifo(fifo, 0600), 0);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "compile_text.h"
@@ -145,5 +146,26 @@ static void a_save_that_was_killed(void)
 	end();
 }
 
-WEIR_TESTS("saved_files", TEST(overrides), TEST(a_change_that_waits),
-	   TEST(a_save_that_was_killed))
+/* A FIFO that nobody writes to would hold the start up for ever. */
+static void other_kinds_of_files_are_refused(void)
+{
+	struct weir_error err = { "" };
+
+	begin();
+	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
+	alarm(20);
+	CU_ASSERT_EQUAL(read_overrides(&err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+	CU_ASSERT_EQUAL(read_confirm(&err), -EINVAL);
+	alarm(0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not a regular file"));
+	unlink(path);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+	CU_ASSERT_EQUAL(read_overrides(&err), -EISDIR);
+	CU_ASSERT_EQUAL(read_confirm(&err), -EISDIR);
+	CU_ASSERT_EQUAL(rmdir(path), 0);
+	end();
+}
+
+WEIR_TESTS("saved_files", TEST(overrides), TEST(a_change_that_waits), TEST(a_save_that_was_killed),
+	   TEST(other_kinds_of_files_are_refused))

@@ -173,6 +173,34 @@ static void reports_count_for_who_trusts_them(void)
 	unmake(&world);
 }
 
+/* What the kernel had counted before is no news then. */
+static void whom_a_service_trusts_may_change(void)
+{
+	static const char same[] = "  - name: api\n"
+				   "    match: {proto: tcp, to_port: 81}\n"
+				   "    governor: {control: conns, start: 20, floor: 5}\n";
+	struct world world;
+
+	make(&world);
+	load(&world, api, "", 0);
+	weir_services_tick(world.services, 0);
+	world.counts[0] = (struct weir_service_counts){ .success = 5000, .failure = 5000 };
+	for (int i = 1; i <= 20; i++)
+		weir_services_tick(world.services, i * SECOND);
+	CU_ASSERT_EQUAL(world.policy->limits[3].gate.limit, 20);
+	load(&world, same, "", 20 * SECOND);
+	for (int i = 21; i <= 40; i++)
+		weir_services_tick(world.services, i * SECOND);
+	CU_ASSERT_EQUAL(world.policy->limits[3].gate.limit, 20);
+	/* But what comes from now on is. */
+	for (int i = 41; i <= 60; i++) {
+		world.counts[0].failure += 100;
+		weir_services_tick(world.services, i * SECOND);
+	}
+	CU_ASSERT_EQUAL(world.policy->limits[3].gate.limit, 5);
+	unmake(&world);
+}
+
 /* ---- freeze, failures ---- */
 
 static void freeze_takes_one_loop_or_all(void)
@@ -246,5 +274,6 @@ static void journal_has_movements_beside_their_text(void)
 WEIR_TESTS("services", TEST(no_services_cost_nothing), TEST(policy_becomes_loops),
 	   TEST(monitor_enforces_nothing_and_the_end_lets_go),
 	   TEST(reload_keeps_what_did_not_change), TEST(reports_count_for_who_trusts_them),
-	   TEST(freeze_takes_one_loop_or_all), TEST(counts_that_cannot_be_read_are_said_once),
+	   TEST(whom_a_service_trusts_may_change), TEST(freeze_takes_one_loop_or_all),
+	   TEST(counts_that_cannot_be_read_are_said_once),
 	   TEST(journal_has_movements_beside_their_text))

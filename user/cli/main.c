@@ -10,12 +10,12 @@
 #include "controller/engine.h"
 
 static const struct weir_command *const commands[] = {
-	&weir_command_run,    &weir_command_check, &weir_command_reload,  &weir_command_show,
-	&weir_command_set,    &weir_command_why,   &weir_command_top,	  &weir_command_watch,
-	&weir_command_allow,  &weir_command_deny,  &weir_command_events,  &weir_command_freeze,
-	&weir_command_thaw,   &weir_command_report, &weir_command_try,	  &weir_command_suggest,
-	&weir_command_stop,   &weir_command_version,
-	&weir_command_confirm, &weir_command_ban, &weir_command_unset,
+	&weir_command_run, &weir_command_check, &weir_command_reload, &weir_command_show,
+	&weir_command_set, &weir_command_unset, &weir_command_confirm, &weir_command_top,
+	&weir_command_suggest, &weir_command_try, &weir_command_allow, &weir_command_deny,
+	&weir_command_ban, &weir_command_why, &weir_command_watch, &weir_command_events,
+	&weir_command_freeze, &weir_command_thaw, &weir_command_report, &weir_command_stop,
+	&weir_command_version,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

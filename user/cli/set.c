@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/json_value.h"
 
 /* "rate=500pps" into the object of changes: 0, or a code, all said. */
 static int add_change(const struct weir_cli *cli, json_t *changes, const char *text)
@@ -27,16 +28,34 @@ static int add_change(const struct weir_cli *cli, json_t *changes, const char *t
 	return code;
 }
 
+/* Fields that were set and that the setting doesn't say: of bans, and what newcomers get. */
+static void say_others(json_t *limit)
+{
+	json_t *settings = json_object_get(limit, "settings"), *change;
+	const char *field;
+
+	json_object_foreach(json_object_get(limit, "set"), field, change)
+	{
+		if (!json_object_get(settings, field) && strcmp(field, "mode"))
+			printf("; %s %s", field, weir_json_text(change, "now"));
+	}
+}
+
 static int say(const struct weir_cli *cli, json_t *result)
 {
 	json_t *limit = json_array_get(json_object_get(result, "limits"), 0);
 
 	if (cli->json)
 		return weir_cli_print_json(cli, result);
-	printf("%s: %s %s%s\n", json_string_value(json_object_get(limit, "name")),
-	       json_string_value(json_object_get(limit, "mode")),
-	       json_string_value(json_object_get(limit, "setting")),
-	       cli->save && !cli->confirm ? " (saved)" : "");
+	if (!limit) {
+		printf("%s: forgotten; there is no limit of this name now\n", cli->arguments[0]);
+		json_decref(result);
+		return WEIR_EXIT_OK;
+	}
+	printf("%s: %s %s", weir_json_text(limit, "name"), weir_json_text(limit, "mode"),
+	       weir_json_text(limit, "setting"));
+	say_others(limit);
+	puts(cli->save && !cli->confirm ? " (saved)" : "");
 	weir_cli_say_confirm(cli);
 	json_decref(result);
 	return WEIR_EXIT_OK;
@@ -87,7 +106,7 @@ const struct weir_command weir_command_set = {
 const struct weir_command weir_command_unset = {
 	.name = "unset",
 	.arguments = "NAME",
-	.summary = "back to what the file gives a limit, what `set --save` kept forgotten",
+	.summary = "back to the file's values; forgets what `set --save` kept",
 	.example = "  weir unset per-ip",
 	.options = WEIR_OPTION_CONFIRM | WEIR_OPTION_FORCE | WEIR_OPTION_SOCKET,
 	.least = 1,

@@ -39,53 +39,74 @@ static void add_setting(struct weir_table *table, json_t *limit)
 }
 
 /* What was set and the file doesn't say. What a governor moves, moves all the time. */
-static void say_set(json_t *limits)
+static void say_set(json_t *limit)
+{
+	json_t *set = json_object_get(limit, "set"), *saved = json_object_get(limit, "saved");
+	const char *name = weir_json_text(limit, "name"), *field;
+	size_t kept = 0;
+	json_t *change;
+
+	if (!json_object_size(set) || json_is_string(json_object_get(limit, "governor")))
+		return;
+	printf("%s was set:", name);
+	json_object_foreach(set, field, change)
+	{
+		json_t *now = json_object_get(change, "now");
+
+		kept += json_equal(json_object_get(saved, field), now);
+		printf(" %s=%s (in the file: %s)", field, json_string_value(now),
+		       weir_json_text(change, "file"));
+	}
+	printf(", %s; weir unset %s goes back\n",
+	       kept == json_object_size(set) ? "kept" :
+	       kept			     ? "kept in part" :
+					       "until the next reload or start",
+	       name);
+}
+
+/* Whether what monitor mode counted is worth a column. */
+static bool is_monitored(json_t *limits)
 {
 	json_t *limit;
 	size_t i;
 
 	json_array_foreach(limits, i, limit)
 	{
-		const char *name = weir_json_text(limit, "name");
-		const char *mode = weir_json_text(limit, "file_mode");
-		const char *setting = weir_json_text(limit, "file_setting");
-
-		if (json_is_string(json_object_get(limit, "file_setting")) &&
-		    !json_is_string(json_object_get(limit, "governor")) &&
-		    (strcmp(setting, weir_json_text(limit, "setting")) ||
-		     strcmp(mode, weir_json_text(limit, "mode"))))
-			printf("%s was set; the file says %s, %s (weir unset %s)\n", name, mode,
-			       setting, name);
+		if (!strcmp(weir_json_text(limit, "mode"), "monitor") ||
+		    weir_json_number(limit, "would_refuse"))
+			return true;
 	}
+	return false;
 }
 
 static void say_limits(json_t *limits)
 {
-	static const char *const names[] = { "LIMIT",	 "MODE",    "KEY",	 "SETTING",
-					     "ADMITTED", "REFUSED", "UNTRACKED", "ADMITTING",
-					     "REFUSING", NULL };
-	struct weir_table table = { .alignment = "llllrrrrr" };
+	bool monitored = is_monitored(limits);
+	struct weir_table table = { .alignment = monitored ? "llllrrrrrr" : "llllrrrrr" };
 	json_t *limit;
 	size_t i;
 
-	heading(&table, names);
+	heading(&table, (const char *const[]){ "LIMIT", "MODE", "KEY", "SETTING", "ADMITTED",
+					       "REFUSED", NULL });
+	if (monitored)
+		weir_table_add(&table, "WOULD REFUSE");
+	heading(&table, (const char *const[]){ "UNTRACKED", "ADMITTING", "REFUSING", NULL });
 	json_array_foreach(limits, i, limit)
 	{
-		bool monitor = !strcmp(weir_json_text(limit, "mode"), "monitor");
-
 		weir_table_add(&table, "%s", weir_json_text(limit, "name"));
 		weir_table_add(&table, "%s", weir_json_text(limit, "mode"));
 		weir_table_add(&table, "%s", weir_json_text(limit, "key"));
 		add_setting(&table, limit);
 		weir_table_add(&table, "%lld", weir_json_number(limit, "admitted"));
-		weir_table_add(&table, "%lld",
-			       weir_json_number(limit, monitor ? "would_refuse" : "refused"));
+		weir_table_add(&table, "%lld", weir_json_number(limit, "refused"));
+		if (monitored)
+			weir_table_add(&table, "%lld", weir_json_number(limit, "would_refuse"));
 		weir_table_add(&table, "%lld", weir_json_number(limit, "untracked"));
 		add_rate(&table, limit, "admitted_per_sec");
 		add_rate(&table, limit, "refused_per_sec");
 	}
 	weir_table_print(&table);
-	say_set(limits);
+	json_array_foreach(limits, i, limit) say_set(limit);
 }
 
 static long long path_packets(json_t *interface, const char *path)

@@ -31,7 +31,7 @@ static void say_rates(json_t *limit)
 
 	weir_table_add(&table, "OF SOURCES");
 	weir_table_add(&table, "AT MOST");
-	weir_table_add(&table, "AS A LIMIT REFUSES: SOURCES");
+	weir_table_add(&table, "WOULD REFUSE: SOURCES");
 	weir_table_add(&table, "PACKETS");
 	json_array_foreach(json_object_get(limit, "rates"), i, rate)
 	{
@@ -53,7 +53,8 @@ static void say_proposal(json_t *limit, json_t *proposal)
 	       real(proposal, "headroom"), real(proposal, "refused_sources_percent"),
 	       real(proposal, "refused_packets_percent"));
 	if (json_is_true(json_object_get(proposal, "few_sources")))
-		puts("note: of fewer than 100 sources the 99% are all");
+		puts("note: of fewer than 100 sources the 99% are all, so the heaviest one alone "
+		     "makes the proposal; if that is a flooder, choose by the table");
 	if (real(limit, "unseen_keys") > 0)
 		printf("note: %.0f keys came and went between two looks: not in these figures\n",
 		       real(limit, "unseen_keys"));
@@ -77,8 +78,9 @@ static int say(const struct weir_cli *cli, json_t *report)
 			printf("%s\n", weir_json_text(limit, "reason"));
 			continue;
 		}
-		printf("%.0f sources in %.0f s, each at its busiest %.0f s\n",
-		       real(limit, "sources"), real(limit, "seen_ns") / 1e9,
+		printf("%.0f source%s in %.0f s, each at its busiest %.0f s\n",
+		       real(limit, "sources"), real(limit, "sources") == 1 ? "" : "s",
+		       real(limit, "seen_ns") / 1e9,
 		       real(limit, "window_ns") / 1e9);
 		say_rates(limit);
 		say_proposal(limit, proposal);

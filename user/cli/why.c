@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/client.h"
+#include "cli/json_value.h"
 #include "cli/pinned.h"
 #include "cli/table.h"
 #include "controller/units.h"
@@ -15,7 +17,9 @@ static const char *state_of(json_t *limit)
 	if (json_is_null(in_ledger))
 		return "not known by an address";
 	if (json_is_true(json_object_get(limit, "refused_now")))
-		return "refused";
+		return strcmp(weir_json_text(limit, "mode"), "monitor") ?
+			       "refused" :
+			       "would be refused (monitor)";
 	if (json_is_true(in_ledger))
 		return "passes";
 	return json_is_true(json_object_get(limit, "room")) ? "passes, not seen lately"
@@ -65,19 +69,23 @@ static void say_limit(struct weir_table *table, json_t *limit)
 /* Allow wins, and a packet on either list meets no limit. */
 static void say_lists(json_t *lists)
 {
-	const char *list = json_is_object(json_object_get(lists, "allow"))  ? "allow"
-			   : json_is_object(json_object_get(lists, "deny")) ? "deny"
-									     : NULL;
-	json_t *left = json_object_get(json_object_get(lists, list ? list : ""), "left_ns");
-	char time[WEIR_UNIT_TEXT] = "ever";
+	static const char *const names[] = { "allow", "deny" };
+	bool allowed = json_is_object(json_object_get(lists, "allow"));
 
-	if (!list)
-		return;
-	if (json_is_integer(left))
-		weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
-					WEIR_NS_PER_SEC,
-				time);
-	printf("on the %s list, for %s: the limits don't count\n", list, time);
+	for (size_t i = 0; i < 2; i++) {
+		json_t *entry = json_object_get(lists, names[i]);
+		json_t *left = json_object_get(entry, "left_ns");
+		char time[WEIR_UNIT_TEXT] = "ever";
+
+		if (!json_is_object(entry))
+			continue;
+		if (json_is_integer(left))
+			weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
+						WEIR_NS_PER_SEC,
+					time);
+		printf("on the %s list, for %s: %s\n", names[i], time,
+		       i && allowed ? "allow wins" : "the limits don't count");
+	}
 }
 
 static int say(const struct weir_cli *cli, json_t *report)

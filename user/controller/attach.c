@@ -128,7 +128,7 @@ static int attach_new(struct weir_xdp *xdp, uint32_t ifindex, enum weir_attachme
 	return code;
 }
 
-/* Ours out of a dispatcher; before that the program of `next`, unless NULL, into it. */
+/* Takes ours out of a dispatcher, after that of `next` (NULL: none) has come into it. */
 static int leave_dispatcher(uint32_t ifindex, const struct weir_xdp_found *old,
 			    struct weir_xdp *next)
 {
@@ -421,6 +421,8 @@ int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err)
 	}
 	if (interfaces)
 		if_freenameindex(interfaces);
+	else
+		weir_error_set(err, code, "can't list the interfaces: %s", strerror(-code));
 	return code;
 }
 

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "controller/programs.h"
+
 static enum bpf_tc_attach_point point_of(enum weir_hook hook)
 {
 	return hook == WEIR_HOOK_TC_INGRESS ? BPF_TC_INGRESS : BPF_TC_EGRESS;
@@ -29,14 +31,6 @@ static uint32_t filter_program(uint32_t ifindex, enum weir_hook hook)
 		    .priority = WEIR_CLSACT_PRIORITY);
 
 	return bpf_tc_query(&where, &filter) ? 0 : filter.prog_id;
-}
-
-static uint32_t program_id(int fd)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
 static int make_qdisc(const char *pins, uint32_t ifindex, struct bpf_tc_hook *where)
@@ -61,7 +55,7 @@ int weir_clsact_ensure(const char *pins, uint32_t board_id,
 	uint32_t there = filter_program(status->ifindex, hook);
 	int code;
 
-	if (there && there == program_id(program))
+	if (there && there == weir_program_id(program))
 		return 0;
 	if (there && !weir_program_uses(there, board_id))
 		return weir_error_set(err, -EBUSY,

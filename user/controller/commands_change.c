@@ -82,8 +82,11 @@ static void change(struct weir_loop *loop, struct weir_control_client *client, j
 		rc = weir_engine_set(loop->engine, limit, list, count, &terms, &err);
 	if (rc)
 		fail(client, rc, &err);
-	else
+	else if (weir_policy_find_limit(weir_engine_policy(loop->engine), limit))
 		weir_commands_show(loop, client, limit);
+	else
+		weir_control_reply(client, json_pack("{s:i, s:[]}", "schema", WEIR_JSON_SCHEMA,
+						     "limits"));
 }
 
 void weir_commands_set(struct weir_loop *loop, struct weir_control_client *client,

@@ -57,15 +57,13 @@ int weir_confirm_read(const char *path, struct weir_confirm **out, struct weir_e
 {
 	struct weir_confirm *confirm;
 	json_error_t error = { 0 };
-	FILE *file = fopen(path, "re");
+	FILE *file;
 	json_t *root;
-	int code;
+	int code = weir_file_open(path, &file, err);
 
 	*out = NULL;
-	if (!file && errno == ENOENT)
-		return 0;
-	if (!file)
-		return weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
+	if (code)
+		return code == -ENOENT ? 0 : code;
 	root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
 	fclose(file);
 	confirm = calloc(1, sizeof(*confirm));

@@ -13,6 +13,7 @@
 #include "controller/engine_internal.h"
 #include "controller/clock.h"
 #include "controller/file.h"
+#include "controller/netns.h"
 #include "controller/overrides.h"
 #include "controller/pins.h"
 #include "controller/programs.h"
@@ -79,6 +80,17 @@ json_t *weir_engine_notes(const struct weir_engine *engine)
 	return notes ? notes : json_array();
 }
 
+void weir_engine_saved_anew(struct weir_engine *engine)
+{
+	json_decref(engine->saved);
+	engine->saved = weir_overrides_limits(engine->overrides);
+}
+
+json_t *weir_engine_saved(const struct weir_engine *engine, const char *limit)
+{
+	return json_object_get(engine->saved, limit);
+}
+
 int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **policy,
 			    struct weir_error *err)
 {
@@ -91,6 +103,7 @@ int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **pol
 	code = weir_policy_check_features(*policy, weir_engine_features(), err);
 	if (!code)
 		code = weir_overrides_apply(engine->overrides, *policy, note_kept, engine, err);
+	weir_engine_saved_anew(engine);
 	if (!code)
 		return 0;
 	weir_policy_free(*policy);
@@ -180,6 +193,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	weir_load_close(&engine->load, undo);
 	weir_policy_free(engine->policy);
 	json_decref(engine->kept);
+	json_decref(engine->saved);
 	free(engine->config);
 	free(engine->pins);
 	free(engine->overrides);
@@ -353,32 +367,57 @@ static int detach_remains(const char *pins, struct weir_error *err)
 	return weir_error_set(err, -ENOENT, "nothing of weir's in %s", pins);
 }
 
+struct detaching {
+	const char *pins;
+	uint32_t board_id;
+	struct weir_error *err;
+	int code;
+};
+
+static void detach_here(void *context)
+{
+	struct detaching *detaching = context;
+	int code = weir_xdp_detach_all(detaching->board_id, detaching->err);
+
+	if (code)
+		detaching->code = code;
+	weir_tc_remove_all(detaching->pins, detaching->board_id);
+}
+
 int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 {
+	struct detaching detaching = { .pins = pins, .err = err };
 	char path[WEIR_PINS_SIZE + 64];
 	int fd, lock, code;
-	uint32_t id;
 
 	if (strlen(pins) >= WEIR_PINS_SIZE)
 		return weir_error_set(err, -ENAMETOOLONG, "pins folder '%s': too long", pins);
 	weir_kernel_words_listen();
+	/* Locked first: the board must be that of the pins which go. */
+	lock = weir_pins_lock(pins, err);
+	if (lock == -ENOENT)
+		return detach_remains(pins, err);
+	if (lock < 0)
+		return lock;
 	snprintf(path, sizeof(path), "%s/weir_board", pins);
 	fd = bpf_obj_get(path);
-	if (fd < 0 && errno != ENOENT)
-		return weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
-	if (fd < 0)
-		return detach_remains(pins, err);
-	lock = weir_pins_lock(pins, err);
-	if (lock < 0) {
-		close(fd);
-		return lock;
+	if (fd < 0) {
+		code = -errno;
+		close(lock);
+		return code == -ENOENT ? detach_remains(pins, err) :
+					 weir_error_set(err, code, "can't open %s: %s", path,
+							strerror(-code));
 	}
-	id = weir_map_id(fd);
+	detaching.board_id = weir_map_id(fd);
 	close(fd);
 	weir_programs_recall(pins);
-	code = weir_xdp_detach_all(id, err);
+	code = weir_netns_each(detach_here, &detaching);
 	weir_programs_forget();
-	weir_tc_remove_all(pins, id);
+	if (code)
+		weir_error_set(err, code, "can't look into the network namespaces: %s",
+			       strerror(-code));
+	else
+		code = detaching.code;
 	if (!code) {
 		code = weir_pins_remove(pins);
 		if (code)

@@ -88,8 +88,8 @@ int weir_engine_reload(struct weir_engine *engine, const struct weir_terms *term
 		       struct weir_error *err);
 
 /*
- * `weir set`, and with no changes `weir unset` (terms->save: what was kept is forgotten): acts
- * before it returns. Errors as above.
+ * `weir set`, and with no changes `weir unset` (terms->save: what was kept is forgotten, also of a
+ * limit that is no more): acts before it returns. Errors as above.
  */
 int weir_engine_set(struct weir_engine *engine, const char *limit,
 		    const struct weir_policy_change *changes, size_t count,
@@ -170,6 +170,8 @@ const struct weir_list_table *weir_engine_list(const struct weir_engine *engine,
 
 /* The policy in force, `set` changes included. Owned by the engine, until the next change. */
 const struct weir_policy *weir_engine_policy(const struct weir_engine *engine);
+/* What is kept of a limit over reloads and restarts: {field: text}, owned by the engine; NULL. */
+json_t *weir_engine_saved(const struct weir_engine *engine, const char *limit);
 /* What of the file, as last read, is not as it says: texts about saved changes that went over it,
  * and interfaces that are not limited now. The caller's; NULL: no memory. */
 json_t *weir_engine_notes(const struct weir_engine *engine);
@@ -203,7 +205,8 @@ const struct weir_interface_status *weir_engine_interface(const struct weir_engi
 uint64_t weir_engine_features(void);
 
 /*
- * Without an engine: takes away whatever a (dead) engine left under the pins, and only that.
- * -ENOENT where there is nothing.
+ * Without an engine: takes away whatever a (dead) engine left under the pins, and only that, in
+ * whatever network namespace its interfaces are (controller/netns.h). -ENOENT where there is
+ * nothing.
  */
 int weir_engine_detach_pins(const char *pins, struct weir_error *err);

@@ -148,6 +148,7 @@ int weir_engine_confirm(struct weir_engine *engine, struct weir_error *err)
 	saved = engine->confirm->save_limit;
 	memcpy(what, engine->confirm->what, sizeof(what));
 	code = saved ? save(engine, err) : 0;
+	weir_engine_saved_anew(engine);
 	if (!code)
 		code = weir_engine_forget(engine, err);
 	if (!code)
@@ -258,6 +259,7 @@ int weir_engine_first_policy(struct weir_engine *engine, struct weir_policy **po
 	case WEIR_WAITING:
 		break;
 	}
+	weir_engine_saved_anew(engine);
 	engine->starts_undone = !waiting.left_ns;
 	return load_kept(engine,
 			 engine->starts_undone ? engine->confirm->before : engine->confirm->after,

@@ -243,7 +243,7 @@ static int take_one(struct weir_engine *engine, struct weir_interface_status *st
 	if (!status->ifindex) {
 		code = weir_error_set(err, -ENODEV,
 				      "interface %s: there is none of this name now (`ip link`); "
-				      "it is taken when it comes",
+				      "a running weir takes it when it comes",
 				      status->name);
 	} else {
 		code = table_set(engine, status->ifindex, status->slot);

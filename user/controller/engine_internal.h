@@ -32,6 +32,7 @@ struct weir_engine {
 	weir_engine_log log;
 	void *log_context;
 	struct weir_policy *policy;
+	json_t *saved; /* what the overrides file has of limits */
 	json_t *kept; /* texts: what the saved changes did to the file when it was last read */
 	struct weir_load load;
 	struct weir_dataplane dataplane;
@@ -57,6 +58,8 @@ void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 
 /* ---- engine.c ---- */
 
+/* The overrides file has changed. */
+void weir_engine_saved_anew(struct weir_engine *engine);
 /* The file with the saved changes over it. */
 int weir_engine_read_policy(struct weir_engine *engine, struct weir_policy **policy,
 			    struct weir_error *err);

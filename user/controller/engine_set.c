@@ -133,6 +133,19 @@ out:
 	return code;
 }
 
+/* Of a limit that the file had once: -ENOENT, as err says, where there is nothing of it. */
+static int forget(struct weir_engine *engine, const char *name, struct weir_error *err)
+{
+	int code;
+
+	if (!weir_engine_saved(engine, name))
+		return -ENOENT;
+	code = weir_overrides_save(engine->overrides, name, NULL, 0, err);
+	if (!code)
+		weir_engine_say(engine, "%s: what was kept of it is forgotten (weir unset)", name);
+	return code;
+}
+
 int weir_engine_set(struct weir_engine *engine, const char *name,
 		    const struct weir_policy_change *changes, size_t count,
 		    const struct weir_terms *terms, struct weir_error *err)
@@ -149,9 +162,12 @@ int weir_engine_set(struct weir_engine *engine, const char *name,
 		note = weir_engine_note(engine, terms, what, &code, err);
 	if (!code)
 		code = change(engine, name, changes, count, terms, note, &before, err);
-	if (!code)
+	if (code == -ENOENT && !count)
+		code = forget(engine, name, err);
+	else if (!code)
 		weir_engine_say(engine, "limit %s:%s (weir %s), before: %s", name,
 				count ? text : " as in the file", verb, before.setting);
+	weir_engine_saved_anew(engine);
 	return code;
 }
 

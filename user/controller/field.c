@@ -21,8 +21,7 @@ int weir_field_fail(const struct weir_field_context *context, uint32_t line, con
 	return code;
 }
 
-/* Goes one step down; the caller restores the path by cutting it at what this returns. */
-static size_t path_push(struct weir_field_context *context, const char *name, const char *item)
+size_t weir_field_push(struct weir_field_context *context, const char *name, const char *item)
 {
 	size_t used = strlen(context->path);
 
@@ -115,7 +114,7 @@ static int load_map(const struct weir_field *field, const struct weir_node *node
 	size_t path;
 	int rc;
 
-	path = path_push(context, field->name, NULL);
+	path = weir_field_push(context, field->name, NULL);
 	rc = weir_fields_load(field->fields, node, value, context);
 	context->path[path] = 0;
 	if (field->flags & WEIR_FIELD_GIVEN)
@@ -137,7 +136,7 @@ static int load_item(const struct weir_field *field, const struct weir_node *nod
 	if (field->defaults)
 		memcpy(item, field->defaults, field->size);
 	*(uint32_t *)(item + field->line_offset) = node->line;
-	path = path_push(context, field->name, label);
+	path = weir_field_push(context, field->name, label);
 	rc = weir_fields_load(field->fields, node, item, context);
 	context->path[path] = 0;
 	return rc;

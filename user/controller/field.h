@@ -100,6 +100,9 @@ bool weir_fields_equal(const struct weir_field *fields, const void *a, const voi
 void weir_fields_free(const struct weir_field *fields, void *object);
 /* Base units; names of times end in _ns; sections that were not given are left out. */
 json_t *weir_fields_json(const struct weir_field *fields, const void *object);
+/* Goes one step down the path, to an item of a list where `item` isn't NULL; the caller restores it
+ * by cutting it at what this returns. */
+size_t weir_field_push(struct weir_field_context *context, const char *name, const char *item);
 /* Puts file:line: field 'path.name': in front of the sentence; name may be NULL. Returns code. */
 int weir_field_fail(const struct weir_field_context *context, uint32_t line, const char *name,
 		    int code);

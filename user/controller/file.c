@@ -12,6 +12,28 @@
 
 #define PATH_SIZE 4096
 
+int weir_file_open(const char *path, FILE **file, struct weir_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = 0;
+	struct stat info;
+
+	*file = NULL;
+	if (fd < 0)
+		return weir_error_set(err, -errno, "%s: can't be opened: %s", path,
+				      strerror(errno));
+	if (fstat(fd, &info))
+		code = weir_error_set(err, -errno, "%s: can't be read: %s", path, strerror(errno));
+	else if (!S_ISREG(info.st_mode))
+		code = weir_error_set(err, S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL,
+				      "%s: is not a regular file", path);
+	if (!code)
+		*file = fdopen(fd, "r");
+	if (*file)
+		return 0;
+	close(fd);
+	return code ? code : weir_error_set(err, -ENOMEM, "%s: out of memory", path);
+}
+
 /* What is in the folder of a path. */
 static int sync_folder(const char *path)
 {

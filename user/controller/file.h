@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Small files that must survive a crash: the controller's own memory. */
+/* Files that operators write, and small ones that must survive a crash: our own memory. */
 #pragma once
+
+#include <stdio.h>
+
+#include "controller/error.h"
+
+/*
+ * Opens a regular file to be read. Anything else is refused, a FIFO by that name without waiting
+ * for its writer. -ENOENT, -EISDIR, -EINVAL for other kinds, errno's.
+ */
+int weir_file_open(const char *path, FILE **file, struct weir_error *err);
 
 /*
  * The text is the file's whole content when this returns, on disk; until then, and on an error,

@@ -234,6 +234,43 @@ static bool is_same(const struct weir_limit *live, const struct weir_limit *next
 	       live->ban_after == next->ban_after;
 }
 
+/* Which word says how long what is admitted counts: a bucket's cost, a window, a period. */
+static size_t price_of(const struct weir_limit *limit)
+{
+	return limit->kind == WEIR_KIND_BUCKET ? 1 : 0;
+}
+
+static bool is_dearer(const struct weir_limit *next, const struct weir_limit *live)
+{
+	const struct weir_bucket_conf *a = &next->bucket, *b = &live->bucket;
+	int a_exponent = a->cost_left - a->cost_right, b_exponent = b->cost_left - b->cost_right;
+
+	if (next->kind != WEIR_KIND_BUCKET)
+		return next->words[0] > live->words[0];
+	/* A mantissa has its highest bit set. */
+	return a_exponent != b_exponent ? a_exponent > b_exponent :
+					  a->cost_mantissa > b->cost_mantissa;
+}
+
+/*
+ * A packet, and for longer whoever comes after a kill in between, meets some words of the old
+ * setting and some of the new one. A higher price goes first, with the old depth it admits no
+ * more than the old setting; a lower one last, the new depth at the old price admits no more
+ * than the new setting.
+ */
+static void store_words(struct weir_limit *live, const struct weir_limit *next)
+{
+	size_t price = price_of(next);
+
+	if (is_dearer(next, live))
+		STORE(live->words[price], next->words[price]);
+	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++) {
+		if (i != price)
+			STORE(live->words[i], next->words[i]);
+	}
+	STORE(live->words[price], next->words[price]);
+}
+
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 			 const struct weir_limit *next, const struct weir_label *label)
 {
@@ -244,8 +281,9 @@ void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 		return;
 	weir_dataplane_remember(generation->dataplane, live, weir_monotonic_ns());
 	set_plain(generation, false);
-	for (size_t i = 0; i < sizeof(live->words) / sizeof(live->words[0]); i++)
-		STORE(live->words[i], next->words[i]);
+	/* A limit that blocks may have no words: those of a bucket without a price admit all. */
+	STORE(live->flags, live->flags | (next->flags & WEIR_LIMIT_BLOCK));
+	store_words(live, next);
 	STORE(live->ban_ticks, next->ban_ticks);
 	STORE(live->ban_window_ticks, next->ban_window_ticks);
 	STORE(live->ban_after, next->ban_after);

@@ -31,20 +31,26 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
  * `weir set`: gives the limit in force at index `limit` another conf and flags in place, at
  * once and without a wait, and its label with it. Same kind and key.
  *
- * A packet may read half of it. The words are stored in the order burst, cost, flags,
- * revision, and a packet reads its cost before the burst, so what it can see is the old cost
- * with the new burst: it pays the price of a moment earlier for room that the new limit grants.
- * tat - now <= burst of the new limit holds throughout, so nothing is refilled: the charges of
- * all packets add up to no more than the time that passed and one new burst.
+ * A packet may read half of it, and so do all packets after a kill -9 in the middle, until the
+ * next start stores the rest. The words are stored so that whatever is there at any instant
+ * admits no more than the old setting or no more than the new one: a higher price (a bucket's
+ * cost, a window, a period) before the depth that goes with it, a lower one after it; a block
+ * before all else, what lifts it after all else. It may admit less than both: what is left of a
+ * bucket at the new price may be under one packet.
  *
- * The words of the others are as harmless. Sliding: window, then quota with capacity (one word;
- * the capacity never changes in place): a packet decides by the old or the new quota, and so by
- * the old or the new window, over stamps that nobody rewrites; what it lets pass is stored and
- * counts from then on. Period: length, phase, then quota with align: with a new length and an
- * old phase a period that opens in that instant may end early (weir_period_until holds it to
- * one length), so a key may begin anew once, as it might at any change of the length. A gate is
- * one word. Fronts go by the revision, which is stored last. The alternative,
- * a switch of generations with its wait, takes 10 ms and more a change (measured).
+ * A packet reads its cost before the burst, so it can see the old cost with the new burst: it
+ * pays the price of a moment earlier for room that the new limit grants. Keys are counted in
+ * the new setting from the revision on, which is stored last; a key that nobody met between a
+ * kill before that and the next start may have one new burst then, never more.
+ *
+ * The words of the others are as harmless. Sliding: quota and capacity are one word, and the
+ * capacity never changes in place: a packet decides by the old or the new quota, and so by the
+ * old or the new window, over stamps that nobody rewrites; what it lets pass is stored and
+ * counts from then on. Period: with a new length and an old phase a period that opens in that
+ * instant may end early (weir_period_until holds it to one length), so a key may begin anew
+ * once, as it might at any change of the length. A gate is one word. Fronts go by the revision,
+ * which is stored last. The alternative, a switch of generations with its wait, takes 10 ms
+ * and more a change (measured).
  */
 void weir_generation_set(struct weir_generation *generation, uint32_t limit,
 			 const struct weir_limit *next, const struct weir_label *label);

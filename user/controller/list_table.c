@@ -300,11 +300,13 @@ int weir_list_add(struct weir_list_table *table, const struct weir_prefix *prefi
 	code = settle(table, at, prefix, sink, context);
 	if (!code)
 		return 0;
-	if (found)
+	if (found) {
 		*entry = (struct weir_list_entry){ before.prefix, before.file, before.live,
 						   before.expires_ns, entry->effective_ns };
-	else
+	} else {
 		take_out(table, at);
+		sink(context, prefix, NULL);
+	}
 	settle(table, at, prefix, sink, context);
 	return code;
 }
@@ -315,20 +317,23 @@ int weir_list_del(struct weir_list_table *table, const struct weir_prefix *prefi
 	struct weir_list_entry *entry;
 	bool found;
 	size_t at = weir_list_find(table, prefix, &found);
-	int code = 0;
+	int code;
 
 	if (!found)
 		return -ENOENT;
 	entry = &table->entries[at];
 	if (!entry->live)
 		return -EPERM;
+	code = entry->file ? 0 : sink(context, prefix, NULL);
+	if (code)
+		return code;
 	entry->live = false;
 	entry->expires_ns = 0;
-	if (!entry->file) {
-		code = sink(context, prefix, NULL);
+	if (!entry->file)
 		take_out(table, at);
-	}
-	return settle(table, at, prefix, sink, context) ?: code;
+	/* What lies in it and can't be told a shorter time keeps the longer one until its own. */
+	settle(table, at, prefix, sink, context);
+	return 0;
 }
 
 /*

@@ -54,7 +54,10 @@ int weir_list_difference(const struct weir_list_table *from, const struct weir_l
 int weir_list_add(struct weir_list_table *table, const struct weir_prefix *prefix,
 		  uint64_t *expires_ns, weir_list_sink sink, void *context);
 
-/* Takes a live entry out. -ENOENT where there is none; -EPERM where only the file has it. */
+/*
+ * Takes a live entry out. -ENOENT where there is none; -EPERM where only the file has it; where
+ * the sink refuses to, the table is as it was.
+ */
 int weir_list_del(struct weir_list_table *table, const struct weir_prefix *prefix,
 		  weir_list_sink sink, void *context);
 

@@ -351,9 +351,20 @@ void weir_lists_undo(struct weir_lists *lists, struct weir_lists_plan *before)
 
 /* ---- live ---- */
 
+static const struct weir_list_entry *live_entry(const struct weir_list_table *table,
+						const struct weir_prefix *prefix)
+{
+	bool found;
+	size_t at = weir_list_find(table, prefix, &found);
+
+	return found && table->entries[at].live ? &table->entries[at] : NULL;
+}
+
 int weir_lists_add(struct weir_lists *lists, enum weir_list list, const struct weir_prefix *prefix,
 		   uint64_t now_ns, uint64_t for_ns, uint64_t *expires_ns, struct weir_error *err)
 {
+	const struct weir_list_entry *entry = live_entry(&lists->tables[list], prefix);
+	const uint64_t before = entry ? entry->expires_ns : 0, *kept = entry ? &before : NULL;
 	struct target target = { lists, list, NULL };
 	char text[WEIR_PREFIX_TEXT];
 	int code;
@@ -362,11 +373,14 @@ int weir_lists_add(struct weir_lists *lists, enum weir_list list, const struct w
 		return weir_error_set(err, -E2BIG, "the %s list is full: %d prefixes of IPv%u",
 				      weir_list_name(list), WEIR_LIST_MAX, prefix->family);
 	*expires_ns = for_ns ? now_ns + for_ns : WEIR_LIST_FOREVER;
-	code = weir_list_add(&lists->tables[list], prefix, expires_ns, put_trie, &target);
+	if (kept)
+		*expires_ns = weir_list_later(*expires_ns, *kept);
+	/* Noted first: a note without an entry is nothing, an entry without a note the file's. */
+	code = put_live(&target, prefix, expires_ns);
 	if (!code) {
-		code = put_live(&target, prefix, expires_ns);
+		code = weir_list_add(&lists->tables[list], prefix, expires_ns, put_trie, &target);
 		if (code)
-			weir_list_del(&lists->tables[list], prefix, put_trie, &target);
+			put_live(&target, prefix, kept);
 	}
 	tell_used(lists);
 	tell_next(lists, *expires_ns);
@@ -391,7 +405,8 @@ int weir_lists_del(struct weir_lists *lists, enum weir_list list, const struct w
 				      "%s is on the %s list by the configuration: take it out "
 				      "there and `weir reload`",
 				      text, weir_list_name(list));
-	put_live(&target, prefix, NULL);
+	if (!code)
+		put_live(&target, prefix, NULL);
 	tell_used(lists);
 	return code ? weir_error_set(err, code, "can't take out %s: %s", text, strerror(-code)) : 0;
 }

@@ -2,7 +2,9 @@
 #include "controller/load.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -200,6 +202,47 @@ static int load_maps(struct weir_load *load, struct weir_error *err)
 			      weir_kernel_words());
 }
 
+/* The types of our object as the kernel has them, or NULL. */
+static struct btf *loaded_types(const struct weir_load *load)
+{
+	struct bpf_btf_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = bpf_object__btf_fd(load->skeleton->obj);
+	struct btf *types = NULL;
+	void *bytes;
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return NULL;
+	bytes = malloc(info.btf_size);
+	info = (struct bpf_btf_info){ .btf = (uintptr_t)bytes, .btf_size = info.btf_size };
+	size = sizeof(info);
+	if (bytes && !bpf_obj_get_info_by_fd(fd, &info, &size))
+		types = btf__new(bytes, info.btf_size);
+	free(bytes);
+	return types;
+}
+
+/*
+ * libbpf takes a probe of the kernel that failed, for want of memory too, for a kernel that lacks
+ * the feature, and goes on with poorer types. Without global functions the verifier walks each
+ * function anew wherever it is called: that takes minutes, and ends in a refusal.
+ */
+static int check_types(const struct weir_load *load, struct weir_error *err)
+{
+	struct btf *types = loaded_types(load);
+	bool global = false;
+
+	for (uint32_t id = 1; types && id < btf__type_cnt(types); id++) {
+		const struct btf_type *type = btf__type_by_id(types, id);
+
+		global |= btf_is_func(type) && btf_vlen(type) == BTF_FUNC_GLOBAL;
+	}
+	btf__free(types);
+	return global ? 0 : weir_error_set(err, -ENOMEM,
+					   "the kernel didn't take the types of weir's programs: "
+					   "it may be short of memory; start again");
+}
+
 static int take_folder(struct weir_load *load, struct weir_error *err)
 {
 	char folder[WEIR_PINS_SIZE + 8];
@@ -216,8 +259,12 @@ static int take_folder(struct weir_load *load, struct weir_error *err)
 					      strerror(errno));
 	}
 	load->lock_fd = weir_pins_lock(folder, err);
-	if (load->lock_fd < 0)
+	if (load->lock_fd < 0) {
+		/* Another's that is starting has something in it, or is about to. */
+		if (!load->adopted && load->lock_fd != -EBUSY)
+			rmdir(folder);
 		return load->lock_fd;
+	}
 	if (!load->adopted)
 		weir_pins_empty(folder);
 	return 0;
@@ -251,6 +298,8 @@ int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, stru
 		code = load->adopted ? adopt(load, keys, note, err) : make_new(load, keys, err);
 	if (!code)
 		code = load_maps(load, err);
+	if (!code)
+		code = check_types(load, err);
 	if (code)
 		weir_load_close(load, true);
 	return code;

@@ -274,9 +274,8 @@ static int start_control(struct weir_loop *loop, struct weir_error *err)
 	loop->group_id = 0;
 	if (!weir_control_group(loop->group, &loop->group_id))
 		log_format(loop,
-			   "control.group '%s': the system has no such group: only root and the "
-			   "group this controller runs as may use the control socket "
-			   "(`groupadd -r` makes it, for the next start)",
+			   "note: this system has no group '%1$s' (control.group): root needs "
+			   "none; for other users `groupadd -r %1$s` and start weir again",
 			   loop->group);
 	options.group = loop->group_id;
 	return weir_control_start(&loop->control, loop->base, &options, err);

@@ -39,15 +39,15 @@ static json_t *read_file(const char *path, int *code, struct weir_error *err)
 	json_error_t error;
 	json_t *root, *fields, *value;
 	const char *name;
-	FILE *file = fopen(path, "re");
+	FILE *file;
 
-	*code = 0;
-	if (!file && errno == ENOENT)
+	*code = weir_file_open(path, &file, err);
+	if (*code == -ENOENT) {
+		*code = 0;
 		return json_pack("{s:i, s:{}}", "version", 1, "limits");
-	if (!file) {
-		*code = weir_error_set(err, -errno, "can't open %s: %s", path, strerror(errno));
-		return NULL;
 	}
+	if (*code)
+		return NULL;
 	root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
 	fclose(file);
 	if (!root) {
@@ -95,8 +95,9 @@ static void apply_one(const char *path, struct weir_policy *policy, const char *
 						 field, json_string_value(value));
 	}
 	if (weir_policy_set(policy, limit, changes, count, &refused))
-		snprintf(line, sizeof(line), "override in %s left out:%s: %s", path, values,
-			 refused.text);
+		snprintf(line, sizeof(line),
+			 "override in %s left out:%s: %s (weir unset %s forgets it)", path, values,
+			 refused.text, limit);
 	else
 		snprintf(line, sizeof(line), "limit %s:%s (kept by weir set --save in %s)", limit,
 			 values, path);
@@ -152,6 +153,17 @@ int weir_overrides_save(const char *path, const char *limit,
 	if (!count)
 		json_object_del(limits, limit);
 	return write_file(path, root, err);
+}
+
+json_t *weir_overrides_limits(const char *path)
+{
+	struct weir_error ignored;
+	int code;
+	json_t *root = read_file(path, &code, &ignored);
+	json_t *limits = json_incref(json_object_get(root, "limits"));
+
+	json_decref(root);
+	return limits;
 }
 
 /* ---- frozen loops ---- */

@@ -28,6 +28,9 @@ int weir_overrides_save(const char *path, const char *limit,
 			const struct weir_policy_change *changes, size_t count,
 			struct weir_error *err);
 
+/* The values that are kept, {"per-ip": {"rate": "500pps"}}: a new reference, or NULL. */
+json_t *weir_overrides_limits(const char *path);
+
 /*
  * What `weir freeze` holds still, in the same file: {"frozen": {"web": ["governor"]}}. A new
  * reference, or NULL: *code. Save replaces all of it and takes over `frozen`.

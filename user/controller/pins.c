@@ -95,6 +95,15 @@ int weir_pins_look(const char *pins, struct weir_error *err)
 			      pins);
 }
 
+/* Whether the open folder is what the path leads to, not one that was renamed or removed. */
+static bool is_still(int fd, const char *folder)
+{
+	struct stat held, named;
+
+	return !fstat(fd, &held) && !stat(folder, &named) && held.st_dev == named.st_dev &&
+	       held.st_ino == named.st_ino;
+}
+
 int weir_pins_lock(const char *folder, struct weir_error *err)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -102,10 +111,17 @@ int weir_pins_lock(const char *folder, struct weir_error *err)
 
 	if (fd < 0)
 		return weir_error_set(err, -errno, "can't open %s: %s", folder, strerror(errno));
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return fd;
+	if (!flock(fd, LOCK_EX | LOCK_NB)) {
+		if (is_still(fd, folder))
+			return fd;
+		close(fd);
+		return weir_error_set(err, -EBUSY,
+				      "another weir took %s away meanwhile: try again", folder);
+	}
 	code = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	close(fd);
+	if (code != -EBUSY)
+		return weir_error_set(err, code, "can't lock %s: %s", folder, strerror(-code));
 	return weir_error_set(err, code,
 			      "another weir controller holds %s: stop it first (`weir stop`), or "
 			      "give this one its own folder of pins",
@@ -195,22 +211,6 @@ int weir_pins_clear(const char *folder)
 	return rmdir(folder) ? -errno : 0;
 }
 
-int weir_pins_remove(const char *pins)
-{
-	char folder[PATH_SIZE];
-	int code;
-
-	weir_pins_new_path(pins, folder, sizeof(folder));
-	weir_pins_clear(folder);
-	if (rename(pins, folder))
-		return -errno;
-	code = weir_pins_clear(folder);
-	/* Somebody's own things are in it: they stay where they were put. */
-	if (code && !holds_ours(folder))
-		rename(folder, pins);
-	return code;
-}
-
 /* 1: it held something of ours, which is gone; 0: there is none. */
 static int remove_remains(const char *folder, struct weir_error *err)
 {
@@ -224,6 +224,26 @@ static int remove_remains(const char *folder, struct weir_error *err)
 	code = weir_pins_clear(folder);
 	close(lock);
 	return code ? weir_error_set(err, code, "can't remove %s: %s", folder, strerror(-code)) : 1;
+}
+
+int weir_pins_remove(const char *pins)
+{
+	char folder[PATH_SIZE];
+	struct weir_error err;
+	int code;
+
+	weir_pins_new_path(pins, folder, sizeof(folder));
+	code = remove_remains(folder, &err);
+	/* A start that began before there were pins: it will find that it can't have them. */
+	if (code == -EBUSY)
+		return code;
+	if (rename(pins, folder))
+		return -errno;
+	code = weir_pins_clear(folder);
+	/* Somebody's own things are in it: they stay where they were put. */
+	if (code && !holds_ours(folder))
+		rename(folder, pins);
+	return code;
 }
 
 int weir_pins_remove_remains(const char *pins, struct weir_error *err)

@@ -19,7 +19,10 @@ void weir_pins_unmount(const char *pins);
 /* 1: pins of ours are there; 0: nothing, or an empty folder; -EEXIST: things not ours. */
 int weir_pins_look(const char *pins, struct weir_error *err);
 
-/* Locks the folder for as long as the descriptor is open: fd, or -EBUSY. */
+/*
+ * Locks the folder for as long as the descriptor is open: fd; -ENOENT; -EBUSY where another holds
+ * it, or took it away meanwhile. What is read from the folder is read after this.
+ */
 int weir_pins_lock(const char *folder, struct weir_error *err);
 
 /*

@@ -314,6 +314,10 @@ struct weir_policy_change {
  */
 int weir_policy_set(struct weir_policy *policy, const char *limit_name,
 		    const struct weir_policy_change *changes, size_t count, struct weir_error *err);
+/* The fields of a limit that were set to something else than the file says, in its words:
+ * {"rate": {"file": "1000pps", "now": "500pps"}}. NULL: no memory. */
+json_t *weir_policy_changes(const struct weir_policy *policy,
+			    const struct weir_policy_limit *limit);
 /* Takes back what was set: as `written` says. -ENOENT. */
 int weir_policy_unset(struct weir_policy *policy, const char *limit_name, struct weir_error *err);
 /* For a policy that was not loaded from the file itself: `written` as the other has it, where they

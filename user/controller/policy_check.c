@@ -324,7 +324,10 @@ static int check_interface(const struct weir_policy *policy, size_t index, struc
 int weir_policy_check_limit(const struct weir_policy *policy, const struct weir_policy_limit *limit,
 			    struct weir_error *err)
 {
-	return check_limit(policy, limit, err) ? limit_fail(policy, limit, err) : 0;
+	if (!check_limit(policy, limit, err))
+		return 0;
+	weir_error_prefix(err, "limit '%s': ", limit->name);
+	return -EINVAL;
 }
 
 int weir_policy_check(const struct weir_policy *policy, struct weir_error *err)
@@ -334,8 +337,8 @@ int weir_policy_check(const struct weir_policy *policy, struct weir_error *err)
 			return -EINVAL;
 	}
 	for (size_t i = 0; i < policy->limit_count; i++) {
-		if (weir_policy_check_limit(policy, &policy->limits[i], err))
-			return -EINVAL;
+		if (check_limit(policy, &policy->limits[i], err))
+			return limit_fail(policy, &policy->limits[i], err);
 	}
 	for (size_t i = 0; i < policy->service_count; i++) {
 		if (check_service(policy, &policy->services[i], err))

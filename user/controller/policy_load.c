@@ -2,11 +2,11 @@
 #include "controller/policy_schema.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "controller/file.h"
 
 static int load_files(struct weir_policy_list *list, const struct weir_node *root,
 		      const char *field, const char *name, struct weir_error *err)
@@ -95,16 +95,13 @@ int weir_policy_load_text(const char *text, size_t length, const char *name,
 }
 
 /* The whole of an open file into *text. */
-static int read_all(int fd, const char *path, char **text, size_t *length, struct weir_error *err)
+static int read_all(FILE *file, const char *path, char **text, size_t *length,
+		    struct weir_error *err)
 {
 	struct stat info;
-	ssize_t got = 1;
 
-	if (fstat(fd, &info))
+	if (fstat(fileno(file), &info))
 		return weir_error_set(err, -errno, "%s: can't be read: %s", path, strerror(errno));
-	if (!S_ISREG(info.st_mode))
-		return weir_error_set(err, S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL,
-				      "%s: is not a regular file", path);
 	if (info.st_size > WEIR_POLICY_FILE_MAX)
 		return weir_error_set(err, -EFBIG,
 				      "%s: %lld bytes, at most %u are read: put long lists into "
@@ -113,30 +110,23 @@ static int read_all(int fd, const char *path, char **text, size_t *length, struc
 	*text = malloc((size_t)info.st_size + 1);
 	if (!*text)
 		return weir_error_set(err, -ENOMEM, "%s: out of memory", path);
-	for (*length = 0; got > 0 && *length < (size_t)info.st_size; *length += (size_t)got) {
-		got = read(fd, *text + *length, (size_t)info.st_size - *length);
-		if (got < 0)
-			return weir_error_set(err, -errno, "%s: can't be read: %s", path,
-					      strerror(errno));
-	}
-	return 0;
+	*length = fread(*text, 1, (size_t)info.st_size, file);
+	return ferror(file) ? weir_error_set(err, -EIO, "%s: can't be read", path) : 0;
 }
 
 int weir_policy_load_file(const char *path, struct weir_policy **policy, struct weir_error *err)
 {
-	/* Non-blocking: a FIFO by that name must not hold the controller up. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char *text = NULL;
 	size_t length = 0;
-	int rc;
+	FILE *file;
+	int rc = weir_file_open(path, &file, err);
 
-	if (fd < 0)
-		return weir_error_set(err, -errno, "%s: can't be opened: %s", path,
-				      strerror(errno));
-	rc = read_all(fd, path, &text, &length, err);
+	if (rc)
+		return rc;
+	rc = read_all(file, path, &text, &length, err);
 	if (!rc)
 		rc = weir_policy_load_text(text, length, path, policy, err);
 	free(text);
-	close(fd);
+	fclose(file);
 	return rc;
 }

@@ -83,6 +83,7 @@ static int key_load(struct weir_field_context *context, const struct weir_node *
 	struct key_lengths lengths = { 32, 64 };
 	struct weir_policy_key *key = value;
 	const char *text = map ? node->children[0].key : node->text;
+	size_t path = strlen(context->path);
 	unsigned int kind;
 	int rc;
 
@@ -100,7 +101,12 @@ static int key_load(struct weir_field_context *context, const struct weir_node *
 			       text);
 		return weir_field_fail(context, node->line, "key", -EINVAL);
 	}
-	rc = map ? weir_fields_load(key_fields, &node->children[0], &lengths, context) : 0;
+	if (map) {
+		weir_field_push(context, "key", NULL);
+		weir_field_push(context, text, NULL);
+		rc = weir_fields_load(key_fields, &node->children[0], &lengths, context);
+		context->path[path] = 0;
+	}
 	*key = (struct weir_policy_key){ .kind = kind };
 	if (key_has_lengths(kind)) {
 		key->v4_length = (uint8_t)lengths.v4;

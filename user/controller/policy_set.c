@@ -142,6 +142,46 @@ int weir_policy_set_field(struct weir_policy *policy, const char *limit_name, co
 	return weir_policy_set(policy, limit_name, &change, 1, err);
 }
 
+/* A field as the file says it. */
+static const char *words_of(const struct weir_field *field, const void *object, char *text)
+{
+	return weir_field_text(field, object, text) ? text : "default";
+}
+
+static void add_changes(json_t *changes, const struct weir_field *section,
+			const struct weir_field *fields, const void *written, const void *now)
+{
+	for (; fields->name; fields++) {
+		char full[64], before[WEIR_FIELD_TEXT], after[WEIR_FIELD_TEXT];
+		const char *file, *is;
+
+		if (!(fields->flags & WEIR_FIELD_SET))
+			continue;
+		full_name(section, fields, full, sizeof(full));
+		file = words_of(fields, written, before);
+		is = words_of(fields, now, after);
+		if (strcmp(file, is))
+			json_object_set_new(changes, full,
+					    json_pack("{s:s, s:s}", "file", file, "now", is));
+	}
+}
+
+json_t *weir_policy_changes(const struct weir_policy *policy, const struct weir_policy_limit *limit)
+{
+	const char *written = (const char *)&policy->written[limit - policy->limits];
+	const char *now = (const char *)limit;
+	json_t *changes = json_object();
+
+	if (!changes)
+		return NULL;
+	for (const struct weir_field *f = weir_policy_limit_fields; f->name; f++) {
+		if (f->flags & WEIR_FIELD_GIVEN && *(const bool *)(now + f->offset))
+			add_changes(changes, f, f->fields, written + f->offset, now + f->offset);
+	}
+	add_changes(changes, NULL, weir_policy_limit_fields, written, now);
+	return changes;
+}
+
 int weir_policy_unset(struct weir_policy *policy, const char *limit_name, struct weir_error *err)
 {
 	struct weir_policy_limit *limit = find(policy, limit_name, err);

@@ -3,11 +3,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "controller/file.h"
 
 #define PREFIX_HELP "write 192.0.2.0/24, 192.0.2.1, 2001:db8::/48 or 2001:db8::1"
 
@@ -179,21 +179,13 @@ static int load_line(struct weir_prefixes *list, char *line, size_t length, stru
 int weir_prefixes_load(struct weir_prefixes *list, const char *path, struct weir_error *err)
 {
 	size_t before = list->count, size = 0, number = 0;
-	/* Non-blocking: a FIFO by that name must not hold the caller up. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	char *line = NULL;
-	struct stat info;
 	ssize_t length;
-	int rc = 0;
+	FILE *file;
+	int rc = weir_file_open(path, &file, err);
 
-	if (!file)
-		return weir_error_set(err, -errno, "%s: can't be opened: %s", path,
-				      strerror(errno));
-	if (fstat(fileno(file), &info) || !S_ISREG(info.st_mode)) {
-		rc = weir_error_set(err, -EINVAL, "%s: is not a regular file", path);
-		goto out;
-	}
+	if (rc)
+		return rc;
 	while ((length = getline(&line, &size, file)) >= 0) {
 		number++;
 		rc = load_line(list, line, (size_t)length, err);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "controller/clock.h"
-#include "controller/compile.h"
 #include "controller/units.h"
 
 json_t *weir_report_new(const struct weir_view *view)
@@ -168,32 +167,27 @@ static json_t *totals(json_t *limit, const struct weir_totals *sum)
 	return limit;
 }
 
-/* What the file gives it, where a controller knows; and whose governor moves it, if one does. */
-static json_t *file_and_governor(json_t *made, const struct weir_view *view, const char *name)
+/* What was set, and kept, where a controller knows; and whose governor moves it, if one does. */
+static json_t *add_set(json_t *made, const struct weir_view *view, const char *name)
 {
 	const struct weir_policy *policy = view->engine ? weir_engine_policy(view->engine) : NULL;
-	json_t *setting = NULL, *mode = NULL, *governor = NULL;
+	json_t *set = json_null(), *saved = json_null(), *governor = json_null();
 	const struct weir_policy_limit *limit = NULL;
 
 	if (policy)
 		limit = weir_policy_find_limit(policy, name);
 	if (limit) {
-		const struct weir_policy_limit *written = &policy->written[limit - policy->limits];
-		struct weir_label label;
-
-		weir_compile_label(written, &label);
-		setting = json_string(label.setting);
-		mode = json_string(weir_policy_mode_name(policy->mode == WEIR_POLICY_MONITOR ?
-								 policy->mode :
-								 written->mode));
+		set = weir_policy_changes(policy, limit);
+		if (weir_engine_saved(view->engine, name))
+			saved = json_incref(weir_engine_saved(view->engine, name));
 	}
 	for (size_t i = 0; policy && i < policy->service_count; i++) {
 		if (!strcmp(policy->services[i].governor.control, name))
 			governor = json_string(policy->services[i].name);
 	}
-	made = weir_report_add(made, "file_setting", setting ? setting : json_null());
-	made = weir_report_add(made, "file_mode", mode ? mode : json_null());
-	return weir_report_add(made, "governor", governor ? governor : json_null());
+	made = weir_report_add(made, "set", set);
+	made = weir_report_add(made, "saved", saved);
+	return weir_report_add(made, "governor", governor);
 }
 
 /* Text of a fixed field that the controller writes while we read. */
@@ -224,7 +218,7 @@ static json_t *one_limit(const struct weir_view *view, const struct weir_limit *
 		limit->flags & WEIR_LIMIT_BYTES ? "bytes" : "packets", "on_untracked",
 		limit->flags & WEIR_LIMIT_UNTRACKED_DROPS ? "drop" : "pass", "setting", setting);
 	made = weir_report_add(made, "settings", values);
-	made = file_and_governor(made, view, name);
+	made = add_set(made, view, name);
 	made = totals(made, &sum);
 	made = weir_report_crowd(made, crowd, limit);
 	made = weir_report_add(

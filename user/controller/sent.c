@@ -171,6 +171,9 @@ static const char *no_proposal(const struct weir_limit *limit, const struct weir
 		return "only buckets have a rate to propose";
 	if (limit->flags & WEIR_LIMIT_BYTES)
 		return "it counts bytes, and the ledger knows packets of a key alone: see weir try";
+	if (limit->flags & (WEIR_LIMIT_UNLIMITED | WEIR_LIMIT_BLOCK))
+		return "it looks at no key: to learn a rate set one, such as 20kpps, in mode "
+		       "monitor";
 	if (!sent || !sent->sources)
 		return "no traffic was seen yet";
 	return NULL;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "controller/clsact.h"
+#include "controller/programs.h"
 
 /* <linux/bpf.h> of 6.6, which the build may not have yet. */
 #define TCX_INGRESS 46
@@ -24,14 +25,6 @@ static void link_path(const char *pins, uint32_t ifindex, enum weir_hook hook, c
 {
 	snprintf(path, size, "%s/weir_tcx_%u_%s", pins, ifindex,
 		 hook == WEIR_HOOK_TC_INGRESS ? "in" : "out");
-}
-
-static uint32_t program_id(int fd)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
 static int program_fd(struct weir_tc *tc, enum weir_hook hook, struct weir_error *err)
@@ -68,7 +61,7 @@ static int link_refresh(const char *path, uint32_t ifindex, int program)
 		return -errno;
 	/* The member for TCX begins like XDP's. 0: the interface is gone, or it was detached. */
 	if (!bpf_obj_get_info_by_fd(link, &info, &size) && info.xdp.ifindex == ifindex) {
-		if (info.prog_id == program_id(program))
+		if (info.prog_id == weir_program_id(program))
 			code = 0;
 		else
 			code = bpf_link_update(link, program, NULL) ? -errno : 1;

@@ -32,8 +32,11 @@ static int next_event(struct reader *reader, yaml_event_t *event)
 			       parser->problem, parser->problem_offset);
 		return fail(reader, parser->mark.line + 1, -EINVAL);
 	}
-	weir_error_set(reader->err, 0, "not valid YAML: %s%s%s", parser->context ?: "",
-		       parser->context ? ": " : "", parser->problem ?: "");
+	weir_error_set(reader->err, 0, "not valid YAML: %s%s%s%s", parser->context ?: "",
+		       parser->context ? ": " : "", parser->problem ?: "",
+		       parser->problem && strstr(parser->problem, "cannot start any token") ?
+			       " (a tab? indent by spaces)" :
+			       "");
 	return fail(reader, parser->problem_mark.line + 1, -EINVAL);
 }
 
