@@ -19,7 +19,7 @@ kernels=${WEIR_KERNELS:-build/kernels}
 payload=build/kernel-payload
 programs="bash ip tc bpftool ethtool xdp-filter jq awk nsenter timeout date mktemp mount umount
   sed grep seq head tail tr cut wc rm cp ls cat find stat dirname basename"
-modules="veth sch_ingress cls_bpf act_bpf 8021q bonding"
+modules="veth ifb sch_ingress cls_bpf act_bpf 8021q bonding"
 groups="verifier traffic sockets vlan bond dispatcher kernel"
 both_compilers=1
 total_passed=0
