@@ -421,6 +421,8 @@ int weir_xdp_detach_all(uint32_t board_id, struct weir_error *err)
 	}
 	if (interfaces)
 		if_freenameindex(interfaces);
+	else
+		weir_error_set(err, code, "can't list the interfaces: %s", strerror(-code));
 	return code;
 }
 

@@ -414,7 +414,7 @@ int weir_engine_detach_pins(const char *pins, struct weir_error *err)
 	code = weir_netns_each(detach_here, &detaching);
 	weir_programs_forget();
 	if (code)
-		weir_error_set(err, code, "can't go back to this network namespace: %s",
+		weir_error_set(err, code, "can't look into the network namespaces: %s",
 			       strerror(-code));
 	else
 		code = detaching.code;

@@ -42,8 +42,9 @@ static int visit_one(struct walk *walk, const char *path, void (*visit)(void *co
 	int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
 	struct stat it;
 
+	/* It has gone, or is not for us. */
 	if (fd < 0)
-		return 0;
+		return errno == EMFILE || errno == ENFILE ? -errno : 0;
 	if (!fstat(fd, &it) && !is_seen(walk, &it) && !setns(fd, CLONE_NEWNET)) {
 		visit(context);
 		code = setns(walk->own_fd, CLONE_NEWNET) ? -errno : 0;
@@ -58,12 +59,11 @@ int weir_netns_each(void (*visit)(void *context), void *context)
 	struct stat own;
 	int code = 0;
 
+	if (walk.own_fd < 0)
+		return -errno;
 	visit(context);
-	if (walk.own_fd < 0 || fstat(walk.own_fd, &own)) {
-		close(walk.own_fd);
-		return 0;
-	}
-	is_seen(&walk, &own);
+	if (!fstat(walk.own_fd, &own))
+		is_seen(&walk, &own);
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !code; i++) {
 		glob_t found;
 
