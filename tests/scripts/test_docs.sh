@@ -90,7 +90,7 @@ run_blocks() {
       *.run)
         in_tree "$block" &
         run=$!
-        wait_for 30 grep -q ^ready: "$block.out" || echo "FAILED $block: never ready"
+        wait_for 120 grep -q ^ready: "$block.out" || echo "FAILED $block: never ready"
         ;;
       *) in_tree timeout 300 "$block" || echo "FAILED $block: $?" ;;
     esac

@@ -34,9 +34,14 @@ test_usage() {
   expect_exit "two interfaces" 64 "run.sh INTERFACE" "$run" lo lo
 }
 
+# However many a busy machine sent.
+every_packet_passes() {
+  "$run" --without-weir --seconds 4 >"$folder/lab" &&
+    grep -qE ' ([1-9][0-9]*) of \1 flood packets passed$' "$folder/lab"
+}
+
 test_lab() {
-  expect_exit "the lab without weir: every flood packet passes" 0 \
-    "100000 of 100000 flood packets passed" "$run" --without-weir --seconds 4
+  check "the lab without weir: every flood packet passes" every_packet_passes
   write_idle_weir
   expect_exit "a weir that limits nothing breaks the promise" 1 \
     "BROKEN  the flooder got at most" env WEIR="$folder/weir" "$run" --seconds 4
