@@ -139,6 +139,8 @@ test_run_refusals() {
   echo mine >"$LAB_DIR/file"
   expect_exit "run: the socket's path is a file" 2 "there is something else of this name" \
     "${run[@]}" -c "$LAB_DIR/weir.yaml" --socket "$LAB_DIR/file"
+  expect_exit "run: a socket's path that is too long" 1 "at most 107 characters" \
+    "${run[@]}" -c "$LAB_DIR/weir.yaml" --socket "/tmp/$(printf '%0200d' 0)"
   expect_equal "run left that file alone" "$(cat "$LAB_DIR/file")" mine
   check "run that could not start left no pins" test ! -e "$WEIR_PINS"
   check "run that could not start left no socket" test ! -e "$WEIR_SOCKET"

@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ static struct {
 	int lacks; /* enum bpf_func_id */
 	int mount, look, switch_, lock, mkdir, rename, load, open_pin, look_at_pin, pin;
 	struct weir_switch board;
+	bool poor_types;
+	const struct btf *types;
 	const char *words; /* of libbpf, over a load */
 	/* what it was asked for */
 	int lock_fd;
@@ -83,9 +86,29 @@ int bpf_obj_get(const char *path)
 	return answer(kernel.open_pin) ? -1 : dup(1);
 }
 
+/* The kernel took the types as they are in our object, or poorer ones. */
+int bpf_object__btf_fd(const struct bpf_object *object)
+{
+	kernel.types = bpf_object__btf(object);
+	return kernel.poor_types ? -1 : 1;
+}
+
+static int tell_types(struct bpf_btf_info *info)
+{
+	uint32_t size;
+	const void *bytes = btf__raw_data(kernel.types, &size);
+
+	if (info->btf)
+		memcpy((void *)(uintptr_t)info->btf, bytes, size);
+	info->btf_size = size;
+	return 0;
+}
+
 int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *size)
 {
 	(void)fd;
+	if (*size == sizeof(struct bpf_btf_info))
+		return tell_types(info);
 	memset(info, 0, *size);
 	return answer(kernel.look_at_pin);
 }
@@ -286,6 +309,14 @@ static void maps_that_are_refused_are_said_why(void)
 	}
 }
 
+static void types_that_the_kernel_did_not_take_end_the_start(void)
+{
+	begin();
+	kernel.poor_types = true;
+	refused(-ENOMEM, "didn't take the types of weir's programs");
+	CU_ASSERT_EQUAL(kernel.cleared, 1);
+}
+
 /* Pins of an earlier engine, as they would be on this machine. */
 static void begin_adoption(void)
 {
@@ -358,5 +389,6 @@ static void programs_that_are_refused_are_said_why(void)
 WEIR_TESTS("load", TEST(an_old_kernel_is_refused_by_name), TEST(a_new_set_is_pinned_and_then_named),
 	   TEST(what_cannot_be_published_is_taken_back),
 	   TEST(a_place_that_cannot_be_had_is_refused), TEST(maps_that_are_refused_are_said_why),
+	   TEST(types_that_the_kernel_did_not_take_end_the_start),
 	   TEST(pins_that_do_not_fit_are_left_alone), TEST(another_size_of_the_ledger_is_noted),
 	   TEST(programs_that_are_refused_are_said_why))
