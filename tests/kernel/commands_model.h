@@ -95,10 +95,15 @@ static inline void model_set(struct model *model, int limit, const struct settin
 		change(&model->saved[limit], by);
 }
 
-static inline void model_unset(struct model *model, int limit)
+/* False where there is neither the limit nor anything that was saved of it. */
+static inline bool model_unset(struct model *model, int limit)
 {
+	struct setting *saved = &model->saved[limit];
+	bool there = model->now[limit].there || saved->number[0] || saved->number[1] || saved->mode;
+
 	model->now[limit] = model->file[limit];
-	model->saved[limit] = (struct setting){ 0 };
+	*saved = (struct setting){ 0 };
+	return there;
 }
 
 /* `set --confirm`: nothing is saved yet. */

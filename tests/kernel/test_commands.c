@@ -149,12 +149,10 @@ static const char *do_set(void)
 static const char *do_unset(void)
 {
 	int limit = draw(LIMITS);
-	bool ok = model.now[limit].there && !model.waits;
+	bool ok = !model.waits && model_unset(&model, limit);
 	char name[8];
 
 	snprintf(name, sizeof(name), "l%d", limit);
-	if (ok)
-		model_unset(&model, limit);
 	return expect(ask(json_pack("{s:s, s:{s:s}}", "command", "unset", "arguments", "limit",
 				    name)),
 		      ok);
