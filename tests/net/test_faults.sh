@@ -227,6 +227,13 @@ gone_back() {
   expect_equal "$at: the policy of before" "$(in_force)" "$before"
 }
 
+# What was gone back from is remembered on file until the next reload.
+taken_as_it_is() {
+  [ -n "${LAB_PID[weir]:-}" ] || start_weir
+  expect_exit "the file as it is, in the end" 0 reloaded weir reload
+  check "and nothing is remembered" test ! -e "$LAB_DIR/overrides.json.confirm"
+}
+
 stopped() {
   [ -n "${LAB_PID[weir]:-}" ] || start_weir
   asked --to-end stop "$1" && return
@@ -310,6 +317,7 @@ every "reload --confirm" 7 waiting_reload
 every "confirm" 5 confirmed
 every "confirm --undo" 9 gone_back 1h confirm --undo
 every "the going back by itself" 9 gone_back 1s sleep 2
+taken_as_it_is
 every "stop" 1 stopped
 every "a start over what is there" 14 adopting_start
 check "all of that let no more than the rate through" limits_since "$first"
