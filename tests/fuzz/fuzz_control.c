@@ -24,6 +24,7 @@
 
 #define SETS 8
 #define ROUNDS_MAX 200000 /* of the loop, for one input */
+#define JOIN_WAITS_MAX 10000 /* of a millisecond */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -304,10 +305,16 @@ static void say(struct client *client, const char *bytes, size_t size)
 static void join(struct client *client)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	unsigned int waits = 0;
 
 	strcpy(address.sun_path, path);
-	client->fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	check(!connect(client->fd, (struct sockaddr *)&address, sizeof(address)));
+	client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	/* The queue is full while clients before us wait for a `top` of a second. */
+	while (connect(client->fd, (struct sockaddr *)&address, sizeof(address))) {
+		check(errno == EAGAIN && waits++ < JOIN_WAITS_MAX);
+		event_base_loop(controller.loop.base, EVLOOP_NONBLOCK);
+		usleep(1000);
+	}
 }
 
 static void talk(struct client *client, const char *bytes, size_t size, uint64_t draws)
