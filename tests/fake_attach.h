@@ -2,8 +2,7 @@
 /* A controller on the one interface of fake_xdp.h, for the tests of attach.c. */
 #pragma once
 
-#include <dirent.h>
-
+#include "count_fds.h"
 #include "fake_xdp.h"
 
 /* What the verifier says of a program that is let in nowhere. */
@@ -17,18 +16,6 @@ static struct weir_interface_status status;
 static struct weir_xdp_found found;
 static struct weir_error err;
 static int fds_before;
-
-static inline int count_fds(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
 
 static inline void begin(void)
 {

@@ -5,11 +5,11 @@
  */
 #include "harness.h"
 
-#include <dirent.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "count_fds.h"
 #include "engine_lab.h"
 #include "store_trap.h"
 #include "weir/abi.h"
@@ -53,17 +53,6 @@ static void fds_allow_all(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static unsigned int fds_open(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	while (folder && readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
 /* A start and an end: what libbpf finds out of the kernel once a process, it finds out here. */
 static void warm_up(void)
 {
@@ -79,12 +68,12 @@ static void a_start_that_fails_at_any_step_leaves_nothing(void)
 {
 	struct weir_engine *engine;
 	struct weir_error err;
-	unsigned int fds, more;
-	int code = -1;
+	unsigned int more;
+	int fds, code = -1;
 
 	lab_open();
 	warm_up();
-	fds = fds_open();
+	fds = count_fds();
 	for (more = 0; code && more < STEPS_MAX; more += STRIDE) {
 		fds_allow(more);
 		code = lab_start(&engine, &err);
@@ -92,14 +81,14 @@ static void a_start_that_fails_at_any_step_leaves_nothing(void)
 		if (!code)
 			break;
 		CU_ASSERT(code < 0 && *err.text);
-		CU_ASSERT_EQUAL(fds_open(), fds);
+		CU_ASSERT_EQUAL(count_fds(), fds);
 		CU_ASSERT_FALSE(lab_has_pins());
 		CU_ASSERT_EQUAL(lab_program("w0"), 0);
 	}
 	CU_ASSERT(more > 10 * STRIDE);
 	CU_ASSERT_EQUAL_FATAL(code, 0);
 	weir_engine_stop(engine, true);
-	CU_ASSERT_EQUAL(fds_open(), fds);
+	CU_ASSERT_EQUAL(count_fds(), fds);
 	lab_close();
 }
 

@@ -2,7 +2,6 @@
 /* How far the wall clock is ahead, read by clocks of our making: the linker takes these. */
 #include "harness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "controller/clock.h"
+#include "count_fds.h"
 
 #define SECOND 1000000000ULL
 #define AHEAD (1700000000 * SECOND)
@@ -86,17 +86,6 @@ static void a_wall_clock_behind_is_not_ahead(void)
 	begin();
 	clocks.wall_ns = -(100 * SECOND);
 	CU_ASSERT_EQUAL(weir_clock_wall_ns(), 0);
-}
-
-static int count_fds(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (folder && readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
 }
 
 static void a_watch_that_cannot_be_set_is_an_error(void)

@@ -5,11 +5,11 @@
  */
 #include "fake_maps.h"
 
-#include <dirent.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "controller/own.h"
+#include "count_fds.h"
 
 #define SLIDING 3 /* slots */
 #define FLOW 7
@@ -89,17 +89,6 @@ static int count_mapped(void)
 	while (maps && fgets(line, sizeof(line), maps))
 		count += !!strstr(line, "/memfd:weir_own");
 	fclose(maps);
-	return count;
-}
-
-static int count_fds(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (folder && readdir(folder))
-		count++;
-	closedir(folder);
 	return count;
 }
 

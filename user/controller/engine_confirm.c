@@ -148,7 +148,8 @@ int weir_engine_confirm(struct weir_engine *engine, struct weir_error *err)
 	saved = engine->confirm->save_limit;
 	memcpy(what, engine->confirm->what, sizeof(what));
 	code = saved ? save(engine, err) : 0;
-	weir_engine_saved_anew(engine);
+	if (saved)
+		weir_engine_saved_anew(engine);
 	if (!code)
 		code = weir_engine_forget(engine, err);
 	if (!code)

@@ -167,7 +167,8 @@ int weir_engine_set(struct weir_engine *engine, const char *name,
 	else if (!code)
 		weir_engine_say(engine, "limit %s:%s (weir %s), before: %s", name,
 				count ? text : " as in the file", verb, before.setting);
-	weir_engine_saved_anew(engine);
+	if (terms && terms->save)
+		weir_engine_saved_anew(engine);
 	return code;
 }
 
