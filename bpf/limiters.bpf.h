@@ -296,8 +296,11 @@ static __always_inline int weir_ring_push(const struct weir_words *at,
 	/* Whoever was held up for a whole turn of the ring has looked at other events' stamps. */
 	if (weir_once(at->counts->passed) != events)
 		return WEIR_AGAIN;
-	/* The oldest stamp of the ring is out of the window, unless it is the newest already. */
-	if (!weir_sliding_open(&limit->sliding, old, now_ticks)) {
+	/*
+	 * The oldest stamp of the ring is out of the window, unless it is the newest already. Or
+	 * it is of the key that had the place before, and came back in with a longer window.
+	 */
+	if (old >= last && !weir_sliding_open(&limit->sliding, old, now_ticks)) {
 		weir_swap(&at->counts->passed, events, events + 1);
 		return WEIR_AGAIN;
 	}

@@ -100,7 +100,8 @@ static inline struct weir_period_state weir_period_unpack(uint64_t end, uint64_t
  * Event number `events` may come when event `events - quota` has left the window. A taker
  * claims by compare-and-swap of the slot, then moves the head on. The slot at the head holds an
  * event older than the one that decides: where its stamp is still in the window, it was claimed
- * already and the head lags behind; whoever sees it moves it on.
+ * already and the head lags behind; whoever sees it moves it on. One that is older than the
+ * newest event is not: the key that had the place before left it.
  */
 static inline uint64_t weir_ring_index(uint64_t event, uint32_t capacity)
 {
