@@ -130,7 +130,8 @@ static __always_inline int weir_limiter_at(const struct weir_words *at,
 
 	switch (limit->kind) {
 	case WEIR_KIND_BUCKET:
-		if (weir_bucket_is_old(at, limit))
+		if (weir_passed_revision(weir_once(at->counts->passed)) !=
+		    (uint16_t)limit->revision)
 			return weir_bucket_convert(at, limit, context->now_ticks);
 		return weir_bucket_at(at, limit, context->now_ticks, charge, seen);
 	case WEIR_KIND_PERIOD:

@@ -70,31 +70,33 @@ static __always_inline uint64_t weir_bucket_converted(const struct weir_limit *l
 }
 
 /*
- * The first packet of a key after its limit was changed. The place is busy meanwhile, so that
- * the state and what it is counted in change as one. Always WEIR_AGAIN.
+ * A place that is counted in another revision than the packet knows, always WEIR_AGAIN. An older
+ * one is converted, by the first packet of a key after its limit was changed. One that is ahead,
+ * by less than a packet can be late, is of the policy after the packet's: it is left alone.
+ *
+ * The place is busy meanwhile, so that the state and what it is counted in change as one.
  */
+#define WEIR_LATE_REVISION (65536 - WEIR_PAST_REVISIONS)
+
 static __always_inline int weir_bucket_convert(const struct weir_words *at,
 					       const struct weir_limit *limit, uint64_t now_ticks)
 {
-	uint64_t word;
+	uint64_t state = at->read, behind;
+	uint16_t revision;
 
 	if (weir_swap(at->state, at->read, WEIR_STATE_BUSY) != at->read)
 		return WEIR_AGAIN;
-	word = weir_once(at->counts->passed);
-	weir_swap(&at->counts->passed, word,
-		  weir_passed_word(limit->revision, weir_passed_count(word)));
-	weir_once(*at->state) =
-		weir_bucket_converted(limit, at->read, weir_passed_revision(word), now_ticks);
+	/* Anew: another CPU may have converted it to the same state since. */
+	revision = weir_passed_revision(weir_once(at->counts->passed));
+	behind = (uint16_t)(limit->revision - revision);
+	if (behind && behind < WEIR_LATE_REVISION) {
+		state = weir_bucket_converted(limit, state, revision, now_ticks);
+		/* Added: whoever was admitted before may count that only now. Fetched: a barrier. */
+		behind = __sync_fetch_and_add(&at->counts->passed, behind << WEIR_PASSED_BITS);
+		weir_opaque(behind);
+	}
+	weir_once(*at->state) = state;
 	return WEIR_AGAIN;
-}
-
-/* Whether the state is counted in an older revision than the packet knows. */
-static __always_inline bool weir_bucket_is_old(const struct weir_words *at,
-					       const struct weir_limit *limit)
-{
-	uint16_t revision = weir_passed_revision(weir_once(at->counts->passed));
-
-	return (int16_t)((uint16_t)limit->revision - revision) > 0;
 }
 
 /* ---- period ---- */
