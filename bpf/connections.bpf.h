@@ -75,15 +75,11 @@ struct weir_entering {
 /* When the connection's SYN asked at the gate that the charge is open for. */
 static __always_inline uint64_t weir_pending_take(struct weir_context *context)
 {
-	uint64_t connection = weir_pending_key(context), slice = WEIR_NOT_PENDING;
-	const uint64_t *then = bpf_map_lookup_elem(&weir_pending, &connection);
+	uint64_t connection = weir_pending_key(context);
+	uint64_t since = weir_pending_since(connection, weir_pending_slice(context->now_ticks));
 
-	if (!then)
-		return slice;
-	if (weir_pending_lives(*then, weir_pending_slice(context->now_ticks)))
-		slice = *then;
 	bpf_map_delete_elem(&weir_pending, &connection);
-	return slice;
+	return since ? weir_pending_slice(since) : WEIR_NOT_PENDING;
 }
 
 static __always_inline bool weir_socket_is_in(const struct weir_socket *socket, uint64_t tag)
