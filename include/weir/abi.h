@@ -69,6 +69,7 @@ struct weir_policy_head {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
+#define WEIR_SAMPLE_NEVER_NS (1ULL << 62) /* sample_ns, of no events */
 
 /*
  * The lists are outside the generations: single entries come and go. Each is an LPM trie
