@@ -46,51 +46,27 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 	return WEIR_REFUSED;
 }
 
-/* The TAT in the present revision of a limit that leaves the tokens as they were. */
-static __always_inline uint64_t weir_bucket_converted(const struct weir_limit *limit, uint64_t tat,
-						      uint16_t revision, uint64_t now_ticks)
-{
-	const struct weir_bucket_conf *conf = &limit->bucket;
-	const struct weir_past *past;
-	uint64_t tokens = 0, owed;
-
-	past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
-			       [revision & (WEIR_PAST_REVISIONS - 1)];
-	if ((uint16_t)past->revision != revision)
-		return tat > now_ticks ? now_ticks + conf->burst_ticks : tat;
-	if (tat <= past->until_ticks)
-		return tat;
-	owed = tat - past->until_ticks;
-	if (owed < past->burst_ticks)
-		tokens = weir_ticks_convert(past->burst_ticks - owed, past->cost_mantissa,
-					    past->cost_exponent, conf->cost_mantissa,
-					    (int)conf->cost_left - (int)conf->cost_right,
-					    conf->burst_ticks);
-	return past->until_ticks + conf->burst_ticks - tokens;
-}
-
 /*
  * A place that is counted in another revision than the packet knows, always WEIR_AGAIN. An older
- * one is converted, by the first packet of a key after its limit was changed. One that is ahead,
- * by less than a packet can be late, is of the policy after the packet's: it is left alone.
- *
- * The place is busy meanwhile, so that the state and what it is counted in change as one.
+ * one is converted, by the first packet of a key after its limit was changed. It is busy
+ * meanwhile, so that the state and what it is counted in change as one.
  */
-#define WEIR_LATE_REVISION (65536 - WEIR_PAST_REVISIONS)
-
 static __always_inline int weir_bucket_convert(const struct weir_words *at,
 					       const struct weir_limit *limit, uint64_t now_ticks)
 {
 	uint64_t state = at->read, behind;
+	const struct weir_past *past;
 	uint16_t revision;
 
 	if (weir_swap(at->state, at->read, WEIR_STATE_BUSY) != at->read)
 		return WEIR_AGAIN;
-	/* Anew: another CPU may have converted it to the same state since. */
-	revision = weir_passed_revision(weir_once(at->counts->passed));
-	behind = (uint16_t)(limit->revision - revision);
-	if (behind && behind < WEIR_LATE_REVISION) {
-		state = weir_bucket_converted(limit, state, revision, now_ticks);
+	/* Read anew: another CPU may have converted it to the same state since. */
+	behind = weir_passed_behind(weir_once(at->counts->passed), limit->revision);
+	if (behind) {
+		revision = limit->revision - behind;
+		past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
+				       [revision & (WEIR_PAST_REVISIONS - 1)];
+		state = weir_past_convert(past, revision, &limit->bucket, state, now_ticks);
 		/* Added: whoever was admitted before may count that only now. Fetched: a barrier. */
 		behind = __sync_fetch_and_add(&at->counts->passed, behind << WEIR_PASSED_BITS);
 		weir_opaque(behind);
