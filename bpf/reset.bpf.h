@@ -80,13 +80,15 @@ static __always_inline void weir_put_reset(uint8_t *tcp, const struct weir_packe
 	*(uint16_t *)(tcp + 16) = weir_checksum_end(sum);
 }
 
-/* Where the IP header begins, 0 where the link header isn't whole. */
+/* Where the IP header begins, 0 where the link header isn't whole or has more than two tags. */
 static __always_inline uint32_t weir_network_offset(const struct weir_cursor *begin,
 						    struct weir_packet *packet)
 {
 	struct weir_cursor cursor = *begin;
 
-	return weir_parse_link(&cursor, packet) ? cursor.offset : 0;
+	uint16_t type = weir_parse_tags(&cursor, packet);
+
+	return type && !weir_is_tag(type) ? cursor.offset : 0;
 }
 
 static __always_inline bool weir_reset4(struct weir_cursor *cursor, struct weir_packet *packet)

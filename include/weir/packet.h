@@ -3,7 +3,7 @@
  * What weir needs to know of a packet, and the parser that finds it: a pure function over
  * bytes, the same in BPF and in user space, so that it can be fuzzed.
  *
- * Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options (RFC 791), IPv6 with up
+ * Ethernet, VLAN tags (802.1Q, 802.1ad; as many as fit), IPv4 with options (RFC 791), IPv6 with up
  * to WEIR_EXTENSIONS_MAX extension headers (RFC 8200), the ports of TCP, UDP and SCTP, TCP
  * flags, ICMP types. A later fragment has no ports. Every byte is checked before it is read.
  *
@@ -23,6 +23,7 @@
 #define WEIR_INLINE static inline __attribute__((always_inline))
 
 #define WEIR_EXTENSIONS_MAX 8
+#define WEIR_TAGS_MAX 370 /* of VLANs, after two: as many as an MTU of 1500 has room for */
 #define WEIR_NO_VLAN 0xffff
 
 enum weir_parsed {
@@ -145,9 +146,13 @@ static inline uint32_t weir_word(const uint8_t *at)
 #endif
 }
 
+static inline bool weir_is_tag(uint16_t type)
+{
+	return type == WEIR_ETH_VLAN || type == WEIR_ETH_QINQ;
+}
+
 /* Returns the ethertype behind up to two tags, or 0 where the frame ends first. */
-WEIR_INLINE uint16_t weir_parse_link(struct weir_cursor *cursor,
-				struct weir_packet *packet)
+WEIR_INLINE uint16_t weir_parse_tags(struct weir_cursor *cursor, struct weir_packet *packet)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 14);
 	uint16_t type;
@@ -157,7 +162,7 @@ WEIR_INLINE uint16_t weir_parse_link(struct weir_cursor *cursor,
 	type = weir_read16(at + 12);
 	cursor->offset += 14;
 	for (int tag = 0; tag < 2; tag++) {
-		if (type != WEIR_ETH_VLAN && type != WEIR_ETH_QINQ)
+		if (!weir_is_tag(type))
 			break;
 		at = weir_cursor_peek(cursor, 4);
 		if (!at)
@@ -168,6 +173,41 @@ WEIR_INLINE uint16_t weir_parse_link(struct weir_cursor *cursor,
 		cursor->offset += 4;
 	}
 	return type;
+}
+
+/*
+ * The ethertype behind all further tags: Linux takes off any number of those with VLAN 0, and
+ * what is in such a frame is this host's. 0 where the frame ends first, or there are too many.
+ */
+WEIR_INLINE uint16_t weir_skip_tags(struct weir_cursor *cursor, struct weir_packet *packet)
+{
+	volatile uint16_t *offset = &packet->header_bytes;
+	uint16_t type = 0;
+
+	*offset = (uint16_t)cursor->offset;
+	for (int tag = 0; tag < WEIR_TAGS_MAX; tag++) {
+		const uint8_t *at;
+
+		/* Read back, so that the verifier doesn't know which turn it is. */
+		cursor->offset = *offset;
+		at = weir_cursor_peek(cursor, 4);
+		if (!at)
+			return 0;
+		type = weir_read16(at + 2);
+		*offset = (uint16_t)(cursor->offset + 4);
+		if (!weir_is_tag(type))
+			break;
+	}
+	cursor->offset = *offset;
+	return weir_is_tag(type) ? 0 : type;
+}
+
+/* The same behind any number of tags. */
+WEIR_INLINE uint16_t weir_parse_link(struct weir_cursor *cursor, struct weir_packet *packet)
+{
+	uint16_t type = weir_parse_tags(cursor, packet);
+
+	return weir_is_tag(type) ? weir_skip_tags(cursor, packet) : type;
 }
 
 /* The upper layer: what can't be read is left out, never an error. */

@@ -196,10 +196,46 @@ static void p7_vlan_tags(void)
 	}
 	put_link(&f, tags, 3, WEIR_ETH_IPV4);
 	put_ipv4(&f, 5, WEIR_IP_UDP, 0);
-	CU_ASSERT_EQUAL(parse(&p, &f), WEIR_NOT_IP);
+	CU_ASSERT_EQUAL(parse(&p, &f), WEIR_PARSED);
 	CU_ASSERT_EQUAL(p.vlan, 100);
 	put_link(&f, tags, 2, WEIR_ETH_ARP);
 	CU_ASSERT_EQUAL(parse(&p, &f), WEIR_EXEMPT);
+}
+
+/* Linux takes off any number of tags with VLAN 0: none of them hides what is inside. */
+static void p7_any_number_of_tags(void)
+{
+	static uint8_t bytes[8192];
+	static const struct {
+		size_t tags;
+		enum weir_parsed parsed;
+	} rows[] = {
+		{ 3, WEIR_PARSED },    { 4, WEIR_PARSED },	 { 17, WEIR_PARSED },
+		{ 371, WEIR_PARSED },  { 372, WEIR_PARSED },	 { 373, WEIR_MALFORMED },
+		{ 1500, WEIR_MALFORMED },
+	};
+	struct weir_packet p;
+	struct frame f;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t ip_at = 14 + 4 * rows[i].tags;
+
+		build4(&f, WEIR_IP_UDP);
+		memset(bytes, 0, sizeof(bytes));
+		for (size_t tag = 0; tag < rows[i].tags; tag++)
+			bytes[12 + 4 * tag] = 0x81;
+		memcpy(bytes + ip_at - 2, f.bytes + 12, f.size - 12);
+		CU_ASSERT_EQUAL(parse_tagged(&p, bytes, ip_at + f.size - 14, WEIR_NO_VLAN),
+				rows[i].parsed);
+		if (rows[i].parsed != WEIR_PARSED)
+			continue;
+		CU_ASSERT_TRUE(has_addresses(&p) && has_ports(&p));
+		CU_ASSERT_EQUAL(p.vlan, 0);
+		CU_ASSERT_EQUAL(p.header_bytes, ip_at + 28);
+		/* Cut off anywhere, it is none. */
+		CU_ASSERT_EQUAL(parse_tagged(&p, bytes, ip_at + 19, WEIR_NO_VLAN), WEIR_MALFORMED);
+		CU_ASSERT_EQUAL(parse_tagged(&p, bytes, ip_at - 1, WEIR_NO_VLAN), WEIR_MALFORMED);
+	}
 }
 
 static unsigned int random_units(uint64_t *seed, unsigned int kind)
@@ -447,7 +483,8 @@ static void random_bytes(void)
 }
 
 WEIR_TESTS("packet", TEST(p10_reads_every_field), TEST(p9_every_truncation), TEST(p6_ipv4_options),
-	   TEST(p7_vlan_tags), TEST(p4_extension_chains), TEST(p4_chains_that_lead_nowhere),
+	   TEST(p7_vlan_tags), TEST(p7_any_number_of_tags),
+	   TEST(p4_extension_chains), TEST(p4_chains_that_lead_nowhere),
 	   TEST(p1_p2_ipv4_fragments), TEST(p1_flags_that_are_cut_off), TEST(p1_p2_ipv6_fragments),
 	   TEST(p16_exempt_and_not_ip),
 	   TEST(random_bytes))
