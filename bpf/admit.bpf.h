@@ -130,7 +130,8 @@ static __always_inline int weir_limiter_at(const struct weir_words *at,
 
 	switch (limit->kind) {
 	case WEIR_KIND_BUCKET:
-		if (weir_bucket_is_old(at, limit))
+		if (weir_passed_revision(weir_once(at->counts->passed)) !=
+		    (uint16_t)limit->revision)
 			return weir_bucket_convert(at, limit, context->now_ticks);
 		return weir_bucket_at(at, limit, context->now_ticks, charge, seen);
 	case WEIR_KIND_PERIOD:
@@ -315,24 +316,28 @@ static __always_inline int weir_lease_take(struct weir_context *context,
 
 /*
  * A connection's first packet at a gate: enum weir_answer. One that comes again while it is
- * pending has its place.
+ * pending has its place, and nothing to give back: that was charged at another instant.
  */
 __noinline int weir_gate_answer(struct weir_context *context)
 {
-	uint64_t slice, connection;
+	uint64_t now_ticks, since, connection;
 	int answer;
 
 	if (!context)
 		return WEIR_REFUSED;
-	slice = weir_pending_slice(context->now_ticks);
+	now_ticks = context->now_ticks; /* on the stack: see weir_ban_strike */
 	connection = weir_pending_key(context);
-	if (context->charge.mode == WEIR_BACK)
+	since = weir_pending_since(connection, weir_pending_slice(now_ticks));
+	if (context->charge.mode == WEIR_BACK) {
+		if (since != now_ticks)
+			return WEIR_ADMITTED;
 		bpf_map_delete_elem(&weir_pending, &connection);
-	else if (weir_pending_holds(connection, slice))
+	} else if (since) {
 		return WEIR_ADMITTED;
+	}
 	answer = weir_take_again(context, WEIR_AGAIN);
 	if (context->charge.mode == WEIR_TAKE && answer <= WEIR_NEW)
-		bpf_map_update_elem(&weir_pending, &connection, &slice, BPF_ANY);
+		bpf_map_update_elem(&weir_pending, &connection, &now_ticks, BPF_ANY);
 	return answer;
 }
 

@@ -75,15 +75,64 @@ struct weir_entering {
 /* When the connection's SYN asked at the gate that the charge is open for. */
 static __always_inline uint64_t weir_pending_take(struct weir_context *context)
 {
-	uint64_t connection = weir_pending_key(context), slice = WEIR_NOT_PENDING;
-	const uint64_t *then = bpf_map_lookup_elem(&weir_pending, &connection);
+	uint64_t connection = weir_pending_key(context);
+	uint64_t since = weir_pending_since(connection, weir_pending_slice(context->now_ticks));
 
-	if (!then)
-		return slice;
-	if (weir_pending_lives(*then, weir_pending_slice(context->now_ticks)))
-		slice = *then;
 	bpf_map_delete_elem(&weir_pending, &connection);
-	return slice;
+	return since ? weir_pending_slice(since) : WEIR_NOT_PENDING;
+}
+
+static __always_inline struct weir_set *weir_gate_set(uint32_t index)
+{
+	return bpf_map_lookup_elem(&weir_ledger, &index);
+}
+
+/* The word of the gate's key in the ledger, NULL where it has no place. */
+static __always_inline uint64_t *weir_gate_word(uint64_t tag)
+{
+	struct weir_charge charge = { .tag = tag };
+	struct weir_set *first, *second, *set;
+	uint32_t way;
+
+	first = weir_gate_set(weir_tag_first(tag, weir_shape.sets));
+	second = weir_gate_set(weir_tag_second(tag, weir_shape.sets, &weir_shape.seeds));
+	set = first && second ? weir_place_find(&charge, first, second) : 0;
+	if (!set)
+		return 0;
+	way = charge.way;
+	weir_opaque(way);
+	return &set->state[way & (WEIR_WAYS - 1)];
+}
+
+/* Whether the gate counts the socket: its key has its place in the ledger. */
+__noinline int weir_gate_stands(const struct weir_socket_gate *gate)
+{
+	return gate && gate->tag && weir_gate_word(gate->tag);
+}
+
+/*
+ * Forgets the gates that are no more, or count by another key by now: their places were given
+ * back when the policy changed. How many are left.
+ */
+__noinline int weir_socket_tidy(struct weir_socket *socket)
+{
+	uint32_t kept = 0, at;
+
+	if (!socket)
+		return WEIR_SOCKET_GATES;
+	_Pragma("clang loop unroll(disable)")
+	for (uint32_t i = 0; i < WEIR_SOCKET_GATES; i++) {
+		struct weir_socket_gate gate = socket->gate[i];
+
+		socket->gate[i] = (struct weir_socket_gate){ 0 };
+		if (!weir_gate_stands(&gate))
+			continue;
+		at = kept++;
+		weir_opaque(at);
+		socket->gate[at & (WEIR_SOCKET_GATES - 1)] = gate;
+	}
+	socket->gates = kept;
+	return kept;
 }
 
 static __always_inline bool weir_socket_is_in(const struct weir_socket *socket, uint64_t tag)
@@ -110,6 +159,8 @@ static __always_inline void weir_gate_enter(struct weir_entering *entering,
 	charge->cost = weir_pending_take(context);
 	if (entering->whose == WEIR_ELSEWHERE && charge->cost == WEIR_NOT_PENDING)
 		return;
+	if (gates >= WEIR_SOCKET_GATES)
+		gates = weir_socket_tidy(socket);
 	if (gates >= WEIR_SOCKET_GATES || weir_take_again(context, WEIR_AGAIN) > WEIR_NEW) {
 		WEIR_CONNECTIONS_ADD(uncounted, 1);
 		return;
@@ -225,34 +276,18 @@ static __always_inline uint32_t weir_socket_enter(struct weir_context *context,
 
 /* ---- leave ---- */
 
-static __always_inline struct weir_set *weir_gate_set(uint32_t index)
-{
-	return bpf_map_lookup_elem(&weir_ledger, &index);
-}
-
 /* More than anybody loses in a row; a recount would give the place back. */
 #define WEIR_LEAVE_TRIES 32
 
 __noinline int weir_gate_leave(const struct weir_socket_gate *gate, uint64_t now_ticks)
 {
-	uint64_t empty = weir_pending_until(weir_pending_slice(now_ticks));
-	struct weir_set *first, *second, *set;
-	struct weir_charge charge = { 0 };
-	uint64_t *state, word;
-	uint32_t way;
+	uint64_t empty = weir_pending_until(weir_pending_slice(now_ticks)), *state, word;
 
 	if (!gate)
 		return 0;
-	charge.tag = gate->tag;
-	first = weir_gate_set(weir_tag_first(gate->tag, weir_shape.sets));
-	second = weir_gate_set(
-		weir_tag_second(gate->tag, weir_shape.sets, &weir_shape.seeds));
-	set = first && second ? weir_place_find(&charge, first, second) : 0;
-	if (!set)
+	state = weir_gate_word(gate->tag);
+	if (!state)
 		return 0;
-	way = charge.way;
-	weir_opaque(way);
-	state = &set->state[way & (WEIR_WAYS - 1)];
 	_Pragma("clang loop unroll(disable)")
 	for (int i = 0; i < WEIR_LEAVE_TRIES; i++) {
 		word = weir_once(*state);

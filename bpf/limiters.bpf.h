@@ -46,55 +46,33 @@ static __always_inline int weir_bucket_at(const struct weir_words *at,
 	return WEIR_REFUSED;
 }
 
-/* The TAT in the present revision of a limit that leaves the tokens as they were. */
-static __always_inline uint64_t weir_bucket_converted(const struct weir_limit *limit, uint64_t tat,
-						      uint16_t revision, uint64_t now_ticks)
-{
-	const struct weir_bucket_conf *conf = &limit->bucket;
-	const struct weir_past *past;
-	uint64_t tokens = 0, owed;
-
-	past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
-			       [revision & (WEIR_PAST_REVISIONS - 1)];
-	if ((uint16_t)past->revision != revision)
-		return tat > now_ticks ? now_ticks + conf->burst_ticks : tat;
-	if (tat <= past->until_ticks)
-		return tat;
-	owed = tat - past->until_ticks;
-	if (owed < past->burst_ticks)
-		tokens = weir_ticks_convert(past->burst_ticks - owed, past->cost_mantissa,
-					    past->cost_exponent, conf->cost_mantissa,
-					    (int)conf->cost_left - (int)conf->cost_right,
-					    conf->burst_ticks);
-	return past->until_ticks + conf->burst_ticks - tokens;
-}
-
 /*
- * The first packet of a key after its limit was changed. The place is busy meanwhile, so that
- * the state and what it is counted in change as one. Always WEIR_AGAIN.
+ * A place that is counted in another revision than the packet knows, always WEIR_AGAIN. An older
+ * one is converted, by the first packet of a key after its limit was changed. It is busy
+ * meanwhile, so that the state and what it is counted in change as one.
  */
 static __always_inline int weir_bucket_convert(const struct weir_words *at,
 					       const struct weir_limit *limit, uint64_t now_ticks)
 {
-	uint64_t word;
+	uint64_t state = at->read, behind;
+	const struct weir_past *past;
+	uint16_t revision;
 
 	if (weir_swap(at->state, at->read, WEIR_STATE_BUSY) != at->read)
 		return WEIR_AGAIN;
-	word = weir_once(at->counts->passed);
-	weir_swap(&at->counts->passed, word,
-		  weir_passed_word(limit->revision, weir_passed_count(word)));
-	weir_once(*at->state) =
-		weir_bucket_converted(limit, at->read, weir_passed_revision(word), now_ticks);
+	/* Read anew: another CPU may have converted it to the same state since. */
+	behind = weir_passed_behind(weir_once(at->counts->passed), limit->revision);
+	if (behind) {
+		revision = limit->revision - behind;
+		past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
+				       [revision & (WEIR_PAST_REVISIONS - 1)];
+		state = weir_past_convert(past, revision, &limit->bucket, state, now_ticks);
+		/* Added: whoever was admitted before may count that only now. Fetched: a barrier. */
+		behind = __sync_fetch_and_add(&at->counts->passed, behind << WEIR_PASSED_BITS);
+		weir_opaque(behind);
+	}
+	weir_once(*at->state) = state;
 	return WEIR_AGAIN;
-}
-
-/* Whether the state is counted in an older revision than the packet knows. */
-static __always_inline bool weir_bucket_is_old(const struct weir_words *at,
-					       const struct weir_limit *limit)
-{
-	uint16_t revision = weir_passed_revision(weir_once(at->counts->passed));
-
-	return (int16_t)((uint16_t)limit->revision - revision) > 0;
 }
 
 /* ---- period ---- */
@@ -296,8 +274,11 @@ static __always_inline int weir_ring_push(const struct weir_words *at,
 	/* Whoever was held up for a whole turn of the ring has looked at other events' stamps. */
 	if (weir_once(at->counts->passed) != events)
 		return WEIR_AGAIN;
-	/* The oldest stamp of the ring is out of the window, unless it is the newest already. */
-	if (!weir_sliding_open(&limit->sliding, old, now_ticks)) {
+	/*
+	 * The oldest stamp of the ring is out of the window, unless it is the newest already. Or
+	 * it is of the key that had the place before, and came back in with a longer window.
+	 */
+	if (old >= last && !weir_sliding_open(&limit->sliding, old, now_ticks)) {
 		weir_swap(&at->counts->passed, events, events + 1);
 		return WEIR_AGAIN;
 	}

@@ -88,7 +88,7 @@ struct {
 WEIR_ARRAY(weir_service_states, struct weir_service_state, WEIR_SERVICES_MAX);
 WEIR_ARRAY(weir_exchanges, struct weir_exchanges, WEIR_SERVICES_MAX); /* set at load */
 
-/* Connections that wait at a gate: see pending.bpf.h. The value is the slice of time. */
+/* Connections that wait at a gate: see pending.bpf.h. The value is when they asked, in ticks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WEIR_PENDING_ENTRIES);

@@ -32,9 +32,10 @@ __noinline uint64_t weir_pending_key(struct weir_context *context)
 	return weir_key_tag(key, context->charge.tag, &weir_shape.seeds);
 }
 
-static __always_inline bool weir_pending_holds(uint64_t connection, uint64_t slice)
+/* When the connection asked, 0 where it hasn't or does not count any more. */
+static __always_inline uint64_t weir_pending_since(uint64_t connection, uint64_t slice)
 {
 	const uint64_t *then = bpf_map_lookup_elem(&weir_pending, &connection);
 
-	return then && weir_pending_lives(*then, slice);
+	return then && weir_pending_lives(weir_pending_slice(*then), slice) ? *then : 0;
 }

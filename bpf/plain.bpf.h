@@ -177,7 +177,8 @@ static __always_inline bool weir_plain_begins(const struct weir_policy_head *hea
 {
 	if (!head->services || (data[23] != WEIR_IP_TCP && data[23] != WEIR_IP_UDP))
 		return false;
-	if (data[14] != 0x45 || data + 48 > end)
+	/* Options, the first of several fragments, cut off. */
+	if (data[14] != 0x45 || data[20] & 0x20 || data + 48 > end)
 		return true;
 	return weir_service_may_begin(head, data[23], data[47]) &&
 	       weir_service_at_port((uint16_t)(data[36] << 8 | data[37]));

@@ -36,7 +36,9 @@ static struct {
 	unsigned int changes; /* by a call */
 	unsigned int fail_at; /* the change that fails, from 1; 0: none */
 	bool fail_on;	      /* and those after it too */
+	int error;	      /* of those that fail; 0: ENOMEM */
 	bool unreadable;
+	void (*before_change)(void); /* NULL: nobody looks */
 } kernel;
 
 static inline struct fake_map *fake_at(int fd)
@@ -54,7 +56,9 @@ static inline void fake_maps_free(void)
 
 static inline bool fake_fails(void)
 {
-	errno = ENOMEM;
+	if (kernel.before_change)
+		kernel.before_change();
+	errno = kernel.error ? kernel.error : ENOMEM;
 	kernel.changes++;
 	return kernel.fail_at && (kernel.changes == kernel.fail_at ||
 				  (kernel.fail_on && kernel.changes > kernel.fail_at));

@@ -21,6 +21,7 @@
 #include "ledger.h"
 #include "match.h"
 #include "period.h"
+#include "place.h"
 #include "response.h"
 #include "sliding.h"
 
@@ -69,6 +70,7 @@ struct weir_policy_head {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct weir_policy_head) == 128, "two cache lines");
+#define WEIR_SAMPLE_NEVER_NS (1ULL << 62) /* sample_ns, of no events */
 
 /*
  * The lists are outside the generations: single entries come and go. Each is an LPM trie
@@ -170,21 +172,6 @@ struct weir_where {
 	uint32_t walks, reserved[13]; /* walks: the last one's, never 0 again */
 };
 _Static_assert(sizeof(struct weir_where) == 64, "one cache line");
-
-/*
- * What past revisions of a bucket were, by slot and revision: what its keys have is converted by
- * it (place.h). A revision older than these is not known any more: the bucket counts as empty.
- */
-#define WEIR_PAST_REVISIONS 8
-
-struct weir_past {
-	uint32_t revision;
-	uint32_t cost_mantissa;
-	int32_t cost_exponent;
-	uint32_t reserved;
-	uint64_t burst_ticks;
-	uint64_t until_ticks; /* when the next revision came */
-};
 
 /*
  * The only limit that packets of a hook meet, as its index + 1, where all of them do and it is a

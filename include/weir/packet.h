@@ -7,6 +7,10 @@
  * to WEIR_EXTENSIONS_MAX extension headers (RFC 8200), the ports of TCP, UDP and SCTP, TCP
  * flags, ICMP types. A later fragment has no ports. Every byte is checked before it is read.
  *
+ * A first fragment that ends before TCP's flags counts as a SYN (RFC 1858, 3): stacks put it
+ * together with the flags that come after, and nobody but who wants to hide a SYN sends it. In
+ * IPv6 such a one is refused by the stack (RFC 8200, 4.5).
+ *
  * A frame whose addresses can be read is WEIR_PARSED even where its upper header is cut off,
  * unknown or too deep: limits on addresses must not be escaped by a broken upper layer.
  */
@@ -29,7 +33,7 @@ enum weir_parsed {
 };
 
 /* A connection begins with SYN and none of ACK, RST, FIN. */
-enum { WEIR_TCP_SYN = 0x02, WEIR_TCP_BEGINS_MASK = 0x17 };
+enum { WEIR_TCP_SYN = 0x02, WEIR_TCP_BEGINS_MASK = 0x17, WEIR_TCP_FLAGS_END = 14 };
 
 enum weir_packet_has {
 	WEIR_HAS_PORTS = 1 << 0,
@@ -174,7 +178,7 @@ WEIR_INLINE void weir_parse_transport(struct weir_cursor *cursor, struct weir_pa
 	packet->header_bytes = (uint16_t)cursor->offset;
 	switch (packet->protocol) {
 	case WEIR_IP_TCP:
-		at = weir_cursor_peek(cursor, 14);
+		at = weir_cursor_peek(cursor, WEIR_TCP_FLAGS_END);
 		if (at) {
 			packet->tcp_flags = at[13];
 			packet->has |= WEIR_HAS_TCP_FLAGS;
@@ -228,10 +232,17 @@ WEIR_INLINE enum weir_parsed weir_parse_ipv4(struct weir_cursor *cursor,
 	if (fragment & 0x3fff)
 		packet->has |= WEIR_IS_FRAGMENT;
 	cursor->offset += header;
-	if (fragment & 0x1fff)
+	if (fragment & 0x1fff) {
 		packet->header_bytes = (uint16_t)cursor->offset;
-	else
-		weir_parse_transport(cursor, packet);
+		return WEIR_PARSED;
+	}
+	weir_parse_transport(cursor, packet);
+	/* What is there of the flags is padding, and what they are the next fragment's. */
+	if (fragment & 0x2000 && packet->protocol == WEIR_IP_TCP &&
+	    weir_read16(at + 2) < header + WEIR_TCP_FLAGS_END) {
+		packet->tcp_flags = WEIR_TCP_SYN;
+		packet->has |= WEIR_HAS_TCP_FLAGS;
+	}
 	return WEIR_PARSED;
 }
 

@@ -74,6 +74,56 @@ weir_ticks_convert(uint64_t ticks, uint32_t mantissa, int exponent, uint32_t to_
 	return result < most ? result : most;
 }
 
+/*
+ * What past revisions of a bucket were, by slot and revision (struct weir_board): what its keys
+ * have is converted by it. A revision older than these is not known any more: the bucket counts
+ * as empty.
+ */
+#define WEIR_PAST_REVISIONS 8
+
+struct weir_past {
+	uint32_t revision;
+	uint32_t cost_mantissa;
+	int32_t cost_exponent;
+	uint32_t reserved;
+	uint64_t burst_ticks;
+	uint64_t until_ticks; /* when the next revision came */
+};
+
+/*
+ * How many revisions (modulo 2^16) a place is behind; 0 also where it is ahead, by less than a
+ * packet can be late: the packet goes by the policy before.
+ */
+static inline uint64_t weir_passed_behind(uint64_t word, uint32_t revision)
+{
+	uint64_t behind = (uint16_t)(revision - weir_passed_revision(word));
+
+	return behind < 65536 - WEIR_PAST_REVISIONS ? behind : 0;
+}
+
+/*
+ * The TAT, counted in `revision`, as `conf` has it, which leaves the tokens as they were. past:
+ * what the limit has at revision % WEIR_PAST_REVISIONS.
+ */
+static inline __attribute__((always_inline)) uint64_t
+weir_past_convert(const struct weir_past *past, uint16_t revision,
+		  const struct weir_bucket_conf *conf, uint64_t tat, uint64_t now_ticks)
+{
+	uint64_t tokens = 0, owed;
+
+	if ((uint16_t)past->revision != revision)
+		return tat > now_ticks ? now_ticks + conf->burst_ticks : tat;
+	if (tat <= past->until_ticks)
+		return tat;
+	owed = tat - past->until_ticks;
+	if (owed < past->burst_ticks)
+		tokens = weir_ticks_convert(past->burst_ticks - owed, past->cost_mantissa,
+					    past->cost_exponent, conf->cost_mantissa,
+					    (int)conf->cost_left - (int)conf->cost_right,
+					    conf->burst_ticks);
+	return past->until_ticks + conf->burst_ticks - tokens;
+}
+
 /* 32 bits of the end, mixed, so that different periods differ but once in 2^32. */
 static inline uint64_t weir_period_mark(uint64_t end)
 {
@@ -100,7 +150,8 @@ static inline struct weir_period_state weir_period_unpack(uint64_t end, uint64_t
  * Event number `events` may come when event `events - quota` has left the window. A taker
  * claims by compare-and-swap of the slot, then moves the head on. The slot at the head holds an
  * event older than the one that decides: where its stamp is still in the window, it was claimed
- * already and the head lags behind; whoever sees it moves it on.
+ * already and the head lags behind; whoever sees it moves it on. One that is older than the
+ * newest event is not: the key that had the place before left it.
  */
 static inline uint64_t weir_ring_index(uint64_t event, uint32_t capacity)
 {

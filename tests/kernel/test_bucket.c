@@ -382,6 +382,56 @@ static void b1_a_forgotten_revision_is_empty(void)
 	CU_ASSERT_EQUAL(passed_of(&bench, 100), 3);
 }
 
+/*
+ * Places say the lower half of a revision. A key that slept through so many changes that the
+ * half came more than half round is converted all the same, and so at each change from then on.
+ */
+static void b1_a_long_sleep_is_no_way_round(void)
+{
+	static const uint32_t changes[] = { 9, 32767, 32768, 40000, 65500, 65536 + 20 };
+	struct rig_limit limit = { .rate = 100, .burst = 40, .key = WEIR_KEY_SOURCE };
+	struct bench bench;
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		limit.salt = i + 1;
+		limit.rate = 100;
+		bench_open(&bench, &limit);
+		CU_ASSERT_EQUAL(passed_of(&bench, 1), 1);
+		bench.rig.revision += changes[i];
+		*bench.rig.now_ns += 86400 * SECOND;
+		CU_ASSERT_EQUAL(rig_set(&bench.rig, &limit), 0);
+		CU_ASSERT_EQUAL(passed_of(&bench, 100), 40);
+		for (int halving = 0; halving < 3; halving++) {
+			limit.rate /= 2;
+			CU_ASSERT_EQUAL(rig_set(&bench.rig, &limit), 0);
+			CU_ASSERT_EQUAL(passed_of(&bench, 100), 0);
+		}
+	}
+}
+
+/*
+ * A packet that is under way when another policy is switched to may find its key converted to
+ * that already, whose prices it doesn't know. It must not take the state for one to be cut off.
+ */
+static void b1_a_late_packet_refills_nothing(void)
+{
+	struct rig_limit limit = { .rate = 1600, .burst = 100, .key = WEIR_KEY_SOURCE };
+	uint32_t *generation;
+	struct bench bench;
+
+	bench_open(&bench, &limit);
+	generation = &bench.rig.plane.board->active.generation;
+	CU_ASSERT_EQUAL(passed_of(&bench, 60), 60);
+	limit.rate = 100;
+	CU_ASSERT_EQUAL(rig_set(&bench.rig, &limit), 0);
+	CU_ASSERT_EQUAL(passed_of(&bench, 10), 10);
+	*generation ^= 1;
+	CU_ASSERT_FALSE(passes(&bench));
+	CU_ASSERT_EQUAL(weir_dataplane_totals(&bench.rig.plane, 0).contended_packets, 1);
+	*generation ^= 1;
+	CU_ASSERT_EQUAL(passed_of(&bench, 100), 30);
+}
+
 /* ---- arithmetic and time ---- */
 
 static void d6_small_refills_keep_the_remainder(void)
@@ -488,6 +538,7 @@ WEIR_TESTS("kernel bucket", TEST(agrees_with_user_space), TEST(agrees_with_user_
 	   TEST(b5_change_acts_at_once), TEST(b1_pushes_refill_nothing),
 	   TEST(b1_raises_give_nothing), TEST(b1_changes_back_and_forth_refill_nothing),
 	   TEST(b1_a_change_keeps_the_tokens), TEST(b1_a_forgotten_revision_is_empty),
+	   TEST(b1_a_long_sleep_is_no_way_round), TEST(b1_a_late_packet_refills_nothing),
 	   TEST(d6_small_refills_keep_the_remainder), TEST(d12_idle_for_years),
 	   TEST(d13_rates_above_one_a_nanosecond), TEST(d15_clock_steps),
 	   TEST(p16_other_traffic_passes))

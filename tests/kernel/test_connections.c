@@ -222,6 +222,32 @@ static void C6_a_reload_keeps_the_count(void)
 	end();
 }
 
+/* Who is open for long outlives any number of changes of the gate's key, and of the gate. */
+static void a_gate_of_another_key_finds_them_again(void)
+{
+	char limits[256];
+	struct weir_error err;
+
+	CU_ASSERT_EQUAL_FATAL(begin(GATE("gate: {limit: 50}")), 0);
+	hold(5);
+	for (int change = 0; change < 12; change++) {
+		snprintf(limits, sizeof(limits),
+			 "  - {name: conns, key: {source: {v4: %d}}, "
+			 "match: {proto: tcp, to_port: 8080}, gate: {limit: 50}}\n"
+			 "  - {name: all%d, key: none, match: {proto: tcp}, gate: {limit: 5}}\n",
+			 20 + change, change);
+		lab_config(NATIVE, limits);
+		CU_ASSERT_EQUAL(weir_engine_reload(engine, NULL, &err), 0);
+		CU_ASSERT_EQUAL(inside(), 10);
+		CU_ASSERT_EQUAL(sockets_try(&clients, "10.9.1.3", "10.9.1.1", 1, 1), 0);
+	}
+	CU_ASSERT_EQUAL(weir_connections_counts(engine->connections).uncounted, 0);
+	sockets_close(&clients);
+	sockets_close(&servers);
+	CU_ASSERT_EQUAL(inside_soon(0, 1000), 0);
+	end();
+}
+
 static void a_recount_heals(void)
 {
 	const int64_t drifts[] = { 7, -2, 1000, 0 };
@@ -348,6 +374,7 @@ static void elsewhere_does_not_count(void)
 WEIR_TESTS("connections", TEST(a_cap_of_50_admits_50), TEST(a_place_for_a_place),
 	   TEST(C5_a_repeated_syn_is_one), TEST(C1_a_forged_rst_frees_nothing),
 	   TEST(C10_a_lost_client_gives_back), TEST(a_restart_keeps_the_count),
-	   TEST(C6_a_reload_keeps_the_count), TEST(a_recount_heals),
+	   TEST(C6_a_reload_keeps_the_count),
+	   TEST(a_gate_of_another_key_finds_them_again), TEST(a_recount_heals),
 	   TEST(a_recount_disturbs_nobody), TEST(C3_who_is_allowed_takes_no_place),
 	   TEST(C4_a_reset_is_heard), TEST(elsewhere_does_not_count))

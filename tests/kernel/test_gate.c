@@ -87,6 +87,23 @@ static void a_pending_place_expires(void)
 	rig_close(&rig);
 }
 
+/* nmap -f: the flags come with the second fragment, and others are in the padding of the first. */
+static void a_syn_in_small_fragments_asks(void)
+{
+	struct frame frame;
+
+	set_gate(2, 0);
+	CU_ASSERT_EQUAL(ask("10.0.0.1", 1, SYN), XDP_PASS);
+	for (uint16_t port = 2; port < 5; port++) {
+		make(&frame, "10.0.0.1", port, ACK);
+		frame.bytes[17] = 20 + 8;
+		frame.bytes[20] = 0x20;
+		CU_ASSERT_EQUAL(rig_send(&rig, frame.bytes, frame.size, 1),
+				port == 2 ? XDP_PASS : XDP_DROP);
+	}
+	rig_close(&rig);
+}
+
 /* Nobody but a SYN asks, whatever the cap. */
 static void other_packets_pass(void)
 {
@@ -196,32 +213,53 @@ static void kernel_and_user_space_agree(void)
 	rig_close(&rig);
 }
 
-/*
- * Two limits that share one bucket of 1 both pass the check, and the second finds it empty: a
- * race lost for certain. The place that was taken in the gate before is given back.
- */
-static void a_lost_race_gives_back(void)
+/* Beside the gate two limits that share one bucket of 1, or the gate alone. */
+static void set_race(bool on)
 {
-	struct weir_board *board;
+	struct weir_board *board = rig.plane.board;
 
-	set_gate(3, 0);
-	board = rig.plane.board;
 	for (int i = 1; i < 3; i++) {
 		board->limits[i] = (struct weir_limit){ .salt = 7, .slot = (uint16_t)i };
 		weir_bucket_conf_init(&board->limits[i].bucket, 1, 1, 1);
 	}
 	for (int i = 0; i < 256; i++)
 		rig.plane.rows[WEIR_ROWS_TCP_FLAGS + i].word[0] |= 6;
-	board->policy[0].limits = 3;
-	board->policy[0].hooks[WEIR_HOOK_XDP].word[0] = 7;
+	board->policy[0].limits = on ? 3 : 1;
+	board->policy[0].hooks[WEIR_HOOK_XDP].word[0] = on ? 7 : 1;
+}
+
+/*
+ * Two limits that share one bucket of 1 both pass the check, and the second finds it empty: a
+ * race lost for certain. The place that was taken in the gate before is given back.
+ */
+static void a_lost_race_gives_back(void)
+{
+	set_gate(3, 0);
+	set_race(true);
 	for (uint16_t i = 0; i < 10; i++) {
 		CU_ASSERT_EQUAL(ask("10.0.0.1", i, SYN), XDP_DROP);
 		*rig.now_ns += WEIR_NS_PER_SEC / 1000;
 	}
-	board->policy[0].limits = 1;
-	board->policy[0].hooks[WEIR_HOOK_XDP].word[0] = 1;
+	set_race(false);
 	for (uint16_t i = 0; i < 10; i++)
 		CU_ASSERT_EQUAL(ask("10.0.0.1", i, SYN), i < 3 ? XDP_PASS : XDP_DROP);
+	rig_close(&rig);
+}
+
+/* A SYN that comes again and loses that race took no place: the first one's is still held. */
+static void a_lost_race_gives_back_nothing_of_others(void)
+{
+	set_gate(2, 0);
+	for (uint16_t i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(ask("10.0.0.1", i, SYN), XDP_PASS);
+	*rig.now_ns += WEIR_NS_PER_SEC / 1000;
+	set_race(true);
+	for (uint16_t i = 0; i < 10; i++)
+		CU_ASSERT_EQUAL(ask("10.0.0.1", i % 2, SYN), XDP_DROP);
+	set_race(false);
+	for (uint16_t i = 10; i-- > 0;)
+		CU_ASSERT_EQUAL(ask("10.0.0.1", i, SYN), i < 2 ? XDP_PASS : XDP_DROP);
+	CU_ASSERT_EQUAL(weir_dataplane_totals(&rig.plane, 0).passed_packets, 4);
 	rig_close(&rig);
 }
 
@@ -359,8 +397,10 @@ static void C4_beside_others_it_is_a_drop(void)
 	rig_close(&rig);
 }
 
-WEIR_TESTS("gate", TEST(a_pending_place_expires), TEST(other_packets_pass),
+WEIR_TESTS("gate", TEST(a_pending_place_expires), TEST(a_syn_in_small_fragments_asks),
+	   TEST(other_packets_pass),
 	   TEST(kernel_and_user_space_agree),
-	   TEST(a_lost_race_gives_back), TEST(both_cpus_ask_up_to_the_limit),
+	   TEST(a_lost_race_gives_back), TEST(a_lost_race_gives_back_nothing_of_others),
+	   TEST(both_cpus_ask_up_to_the_limit),
 	   TEST(C7_spoofed_syns_harm_nobody_else), TEST(C4_the_reset_is_right),
 	   TEST(C4_beside_others_it_is_a_drop))

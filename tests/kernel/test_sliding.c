@@ -34,14 +34,19 @@ static void begin(void)
 }
 
 /* How many of n packets at one instant pass. */
-static uint32_t passed_of(uint32_t n)
+static uint32_t passed_from(const char *address, uint32_t n)
 {
 	uint64_t before = rig_totals(&rig, 0).passed_packets;
 	struct frame frame;
 
-	rig_frame(&frame, "198.51.100.7", IPPROTO_UDP, 0);
+	rig_frame(&frame, address, IPPROTO_UDP, 0);
 	CU_ASSERT_TRUE(rig_send(&rig, frame.bytes, frame.size, n) >= 0);
 	return (uint32_t)(rig_totals(&rig, 0).passed_packets - before);
+}
+
+static uint32_t passed_of(uint32_t n)
+{
+	return passed_from("198.51.100.7", n);
 }
 
 /* ---- kernel and user space ---- */
@@ -294,6 +299,33 @@ static void d8_nobody_in_the_window_is_forgotten(void)
 			2 * (40 - SETS * WEIR_WAYS));
 }
 
+/*
+ * A place that goes to another key keeps the ring of the one before. After the window was
+ * lengthened its stamps are in the window again: they must not be charged to the newcomer.
+ */
+static void a_longer_window_charges_nobody_for_others(void)
+{
+	struct weir_limit limit = fresh(5, SECOND);
+	char address[32];
+
+	begin();
+	rig_put(&rig, &limit, 1);
+	for (int source = 0; source < 64; source++) {
+		snprintf(address, sizeof(address), "192.0.2.%d", source);
+		CU_ASSERT_EQUAL(passed_from(address, 7), 5);
+		*rig.now_ns += SECOND / 4;
+	}
+	*rig.now_ns += SECOND;
+	limit.sliding.window = RIG_TICKS(3600 * SECOND);
+	rig_put(&rig, &limit, 1);
+	for (int source = 100; source < 108; source++) {
+		snprintf(address, sizeof(address), "192.0.2.%d", source);
+		CU_ASSERT_EQUAL(passed_from(address, 3), 3);
+		*rig.now_ns += SECOND;
+		CU_ASSERT_EQUAL(passed_from(address, 7), 2);
+	}
+}
+
 /* ---- both CPUs at once ---- */
 
 #define STEP_NS 100
@@ -382,5 +414,6 @@ WEIR_TESTS("kernel sliding", TEST(agrees_with_user_space), TEST(b5_agrees_over_l
 	   TEST(d4_d7_no_double_at_the_boundary),
 	   TEST(a_ring_of_one_instant_opens_again), TEST(d14_long_windows_slide_on),
 	   TEST(b1_pushes_refill_nothing), TEST(d15_clock_steps),
-	   TEST(d8_nobody_in_the_window_is_forgotten), TEST(no_window_holds_more_than_its_quota),
+	   TEST(d8_nobody_in_the_window_is_forgotten),
+	   TEST(a_longer_window_charges_nobody_for_others), TEST(no_window_holds_more_than_its_quota),
 	   TEST(no_window_holds_more_with_packets_of_several))

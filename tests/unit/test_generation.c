@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A `weir set` cut off by kill -9 between any two stores: each setting that is there on the way
- * must admit no more than the old one or no more than the new one.
+ * must admit no more than the old one or no more than the new one. And what a reload begins anew.
  */
 #include "harness.h"
 
@@ -156,5 +156,56 @@ static void half_a_window_admits_no_more(void)
 		  "period: {quota: 1000, period: 1d, align: true}");
 }
 
+/* ---- samples ---- */
+
+static void apply(struct weir_generation *generation, const char *sample)
+{
+	const struct weir_compiled_before nothing = { 0 };
+	const uint32_t slots[] = { 0 };
+	struct weir_compiled *compiled = NULL;
+	struct weir_policy *policy = NULL;
+	struct weir_error err = { "" };
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "version: 1\nsample: %s\ninterfaces: [{name: w0}]\nlimits:\n"
+		 "  - {name: per-ip, key: source, bucket: {rate: 10pps}}\n",
+		 sample);
+	CU_ASSERT_EQUAL_FATAL(weir_policy_load_text(text, strlen(text), "test", &policy, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_compile(policy, &nothing, slots, 1, 0, &compiled, &err), 0);
+	CU_ASSERT_EQUAL(weir_generation_apply(generation, compiled, &err), 0);
+	weir_compiled_free(compiled);
+	weir_policy_free(policy);
+}
+
+/* A sampler that waits for the next event of the old policy, a day off or never, has a new one. */
+static void another_sample_acts_at_once(void)
+{
+	const uint64_t later = 86400ULL * 1000000000;
+	struct weir_dataplane fake;
+	struct weir_generation generation = { &fake, -1, -1 };
+
+	fake_dataplane_make(&fake, 8, 64);
+	fake.rows = calloc(2 * WEIR_ROWS, sizeof(*fake.rows));
+	fake.ports = calloc((size_t)4 * WEIR_PORT_WORDS, sizeof(*fake.ports));
+	apply(&generation, "block");
+	for (int cpu = 0; cpu < FAKE_CPUS; cpu++)
+		CU_ASSERT_TRUE(fake.cpus[cpu].sampler.next_ns > 100 * 366 * later);
+	apply(&generation, "1/d");
+	for (int cpu = 0; cpu < FAKE_CPUS; cpu++) {
+		CU_ASSERT_EQUAL(fake.cpus[cpu].sampler.next_ns, 0);
+		fake.cpus[cpu].sampler.next_ns = later;
+		fake.cpus[cpu].sampler.suppressed = 7;
+	}
+	apply(&generation, "100pps");
+	for (int cpu = 0; cpu < FAKE_CPUS; cpu++) {
+		CU_ASSERT_EQUAL(fake.cpus[cpu].sampler.next_ns, 0);
+		CU_ASSERT_EQUAL(fake.cpus[cpu].sampler.suppressed, 7);
+	}
+	free(fake.rows);
+	free(fake.ports);
+	fake_dataplane_free(&fake);
+}
+
 WEIR_TESTS("generation", TEST(half_a_bucket_admits_no_more), TEST(half_a_block_admits_no_more),
-	   TEST(half_a_window_admits_no_more))
+	   TEST(half_a_window_admits_no_more), TEST(another_sample_acts_at_once))

@@ -183,6 +183,78 @@ static void a_reload_that_fails_at_any_change_is_undone(void)
 	CU_ASSERT_EQUAL(code, 0);
 }
 
+/* Whether the kernel would find an IPv4 address in a trie. */
+static bool finds(enum weir_trie trie, const char *text)
+{
+	const struct fake_map *map = &kernel.maps[trie];
+	struct weir_prefix prefix = { .family = 4 };
+	uint32_t address = inet_addr(text);
+	bool found = false;
+
+	if (!(plane.board->lists_live.used >> trie & 1))
+		return false;
+	for (size_t i = 0; i < map->count; i++) {
+		prefix.length = map->entries[i].key[0];
+		memcpy(prefix.address, map->entries[i].key + 4, 4);
+		found |= weir_prefix_contains(&prefix, 4, &address);
+	}
+	return found;
+}
+
+static unsigned int looks, wrongs;
+
+static void look(void)
+{
+	looks++;
+	wrongs += !finds(WEIR_TRIE_ALLOW4, "10.2.7.7") && finds(WEIR_TRIE_DENY4, "10.2.7.7");
+	wrongs += !finds(WEIR_TRIE_DENY4, "192.0.2.1") || finds(WEIR_TRIE_ALLOW4, "192.0.2.1");
+}
+
+/*
+ * Between any two changes of a reload: whom the file before and the one after let through isn't
+ * refused, whom both refuse doesn't pass.
+ */
+static void a_reload_goes_over_no_gap(void)
+{
+	static const char *const files[] = {
+		HEAD "lists: {allow: [10.0.0.0/8], deny: [10.2.0.0/16, 192.0.2.0/24]}\n",
+		HEAD "lists: {allow: [10.2.0.0/16, 10.9.0.0/16], deny: [10.0.0.0/8, 192.0.2.1]}\n",
+		HEAD "lists: {deny: [192.0.2.0/25]}\n",
+		HEAD "lists: {allow: [10.2.7.0/24], deny: [10.0.0.0/7, 192.0.2.1]}\n",
+		HEAD "lists: {deny: [192.0.0.0/8]}\n",
+	};
+
+	begin();
+	looks = wrongs = 0;
+	for (size_t round = 0; round < 3; round++) {
+		for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+			CU_ASSERT_EQUAL(apply(files[i]), 0);
+			look();
+			kernel.before_change = look;
+		}
+	}
+	CU_ASSERT(looks > 30);
+	CU_ASSERT_EQUAL(wrongs, 0);
+	kernel.before_change = NULL;
+	end();
+}
+
+static void a_reload_without_room_for_both_takes_out_first(void)
+{
+	uint64_t expires_ns;
+
+	begin();
+	CU_ASSERT_EQUAL(apply(FIRST), 0);
+	kernel.changes = 0;
+	kernel.fail_at = 1;
+	kernel.error = ENOSPC;
+	CU_ASSERT_EQUAL(apply(SECOND_FILE), 0);
+	CU_ASSERT_FALSE(has(WEIR_TRIE_ALLOW4, "10.1.0.0", 16, &expires_ns));
+	CU_ASSERT_TRUE(has_forever(WEIR_TRIE_ALLOW4, "10.2.0.0", 16));
+	CU_ASSERT_TRUE(has_forever(WEIR_TRIE_DENY4, "192.0.2.2", 32));
+	end();
+}
+
 static void an_entry_that_is_not_stored_whole_is_not_there(void)
 {
 	unsigned int at;
@@ -374,6 +446,8 @@ static void a_full_list_takes_no_more(void)
 
 WEIR_TESTS("lists", TEST(the_tries_have_what_the_file_says),
 	   TEST(a_reload_that_fails_at_any_change_is_undone),
+	   TEST(a_reload_goes_over_no_gap),
+	   TEST(a_reload_without_room_for_both_takes_out_first),
 	   TEST(an_entry_that_is_not_stored_whole_is_not_there),
 	   TEST(an_entry_that_is_not_extended_keeps_its_time),
 	   TEST(an_entry_that_is_not_taken_out_stays_noted),

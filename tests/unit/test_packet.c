@@ -303,6 +303,35 @@ static void p1_p2_ipv4_fragments(void)
 	}
 }
 
+/* nmap -f: a SYN whose flags come with the second fragment, and others in the frame's padding. */
+static void p1_flags_that_are_cut_off(void)
+{
+	static const struct {
+		unsigned int words, length, fragment, flags;
+	} rows[] = {
+		{ 5, 28, 0x2000, WEIR_TCP_SYN }, { 5, 33, 0x2000, WEIR_TCP_SYN },
+		{ 6, 32, 0x2000, WEIR_TCP_SYN }, { 15, 68, 0x6000, WEIR_TCP_SYN },
+		{ 5, 34, 0x2000, 0x12 },	 { 5, 36, 0x2000, 0x12 },
+		{ 15, 76, 0x2000, 0x12 },	 { 5, 28, 0x4000, 0x12 }, /* the stack drops it */
+	};
+	struct weir_packet p;
+	struct frame f;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		put_link(&f, NULL, 0, WEIR_ETH_IPV4);
+		put_ipv4(&f, rows[i].words, WEIR_IP_TCP, rows[i].fragment);
+		f.bytes[16] = 0;
+		f.bytes[17] = (uint8_t)rows[i].length;
+		put_transport(&f, WEIR_IP_TCP);
+		CU_ASSERT_EQUAL(parse(&p, &f), WEIR_PARSED);
+		CU_ASSERT_TRUE(has_ports(&p) && p.has & WEIR_HAS_TCP_FLAGS);
+		CU_ASSERT_EQUAL(p.tcp_flags, rows[i].flags);
+		f.size = 14 + rows[i].length;
+		CU_ASSERT_EQUAL(parse(&p, &f), WEIR_PARSED);
+		CU_ASSERT_EQUAL(p.tcp_flags, rows[i].fragment == 0x4000 ? 0 : rows[i].flags);
+	}
+}
+
 static void p1_p2_ipv6_fragments(void)
 {
 	static const struct {
@@ -419,5 +448,6 @@ static void random_bytes(void)
 
 WEIR_TESTS("packet", TEST(p10_reads_every_field), TEST(p9_every_truncation), TEST(p6_ipv4_options),
 	   TEST(p7_vlan_tags), TEST(p4_extension_chains), TEST(p4_chains_that_lead_nowhere),
-	   TEST(p1_p2_ipv4_fragments), TEST(p1_p2_ipv6_fragments), TEST(p16_exempt_and_not_ip),
+	   TEST(p1_p2_ipv4_fragments), TEST(p1_flags_that_are_cut_off), TEST(p1_p2_ipv6_fragments),
+	   TEST(p16_exempt_and_not_ip),
 	   TEST(random_bytes))

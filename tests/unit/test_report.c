@@ -234,6 +234,32 @@ static void why_counts_tokens_and_time_left(void)
 	fake_dataplane_free(&fake);
 }
 
+/* The limit was changed since the key's last packet: the next one finds the tokens as they were. */
+static void why_counts_tokens_after_a_change(void)
+{
+	json_t *report;
+
+	setup();
+	fake_key_add(&fake, per_ip, "192.0.2.7", weir_passed_word(0, 10), 20,
+		     NOW_TICKS + (1500000000ULL << WEIR_TICK_SHIFT));
+	weir_dataplane_remember(&fake, per_ip, NOW_NS);
+	per_ip->revision = 1;
+	CU_ASSERT_EQUAL(weir_bucket_conf_init(&per_ip->bucket, 10, 2000, 1), 0);
+	report = why("192.0.2.7");
+	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.left")), 500, 0.001);
+	CU_ASSERT_EQUAL(number(report, "limits.0.admitted"), 10);
+	json_decref(report);
+	/* So often that nothing is known of the setting then: as good as empty. */
+	per_ip->revision = WEIR_PAST_REVISIONS;
+	weir_dataplane_remember(&fake, per_ip, NOW_NS);
+	per_ip->revision++;
+	report = why("192.0.2.7");
+	CU_ASSERT_DOUBLE_EQUAL(json_number_value(at(report, "limits.0.left")), 0, 0.001);
+	CU_ASSERT(json_is_true(at(report, "limits.0.refused_now")));
+	json_decref(report);
+	fake_dataplane_free(&fake);
+}
+
 static void why_of_a_stranger_is_a_full_bucket(void)
 {
 	json_t *report;
@@ -431,6 +457,7 @@ WEIR_TESTS("report", TEST(limit_has_totals_of_all_cpus_and_settings_in_base_unit
 	   TEST(setting_values), TEST(torn_label_is_read_within_its_field),
 	   TEST(rates_are_differences_over_time), TEST(show_gives_parts_and_names_what_is_missing),
 	   TEST(ledger_tells_held_from_known), TEST(why_counts_tokens_and_time_left),
+	   TEST(why_counts_tokens_after_a_change),
 	   TEST(why_of_a_stranger_is_a_full_bucket),
 	   TEST(why_knows_what_an_address_alone_cannot_tell), TEST(why_of_a_period_and_a_gate),
 	   TEST(why_of_block_and_unlimited), TEST(addresses_that_are_none),

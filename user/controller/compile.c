@@ -316,7 +316,7 @@ static uint64_t sample_ns(const struct weir_rate *sample, uint32_t cpus)
 	if (weir_rate_is_unlimited(sample))
 		return 0;
 	if (weir_rate_is_block(sample))
-		return 1ULL << 62;
+		return WEIR_SAMPLE_NEVER_NS;
 	return (uint64_t)((u128)sample->per_ns * cpus / sample->amount);
 }
 

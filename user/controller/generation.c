@@ -189,6 +189,19 @@ static void remember_all(const struct weir_generation *generation)
 		weir_dataplane_remember(generation->dataplane, &now.limits[i], weir_monotonic_ns());
 }
 
+/*
+ * A sampler is due when the policy told it to be that was in force at its last event, which may
+ * be in years. It begins anew, with an event at the next refusal unless there are to be none.
+ */
+static void begin_samples(const struct weir_generation *generation, uint64_t sample_ns)
+{
+	struct weir_dataplane *dataplane = generation->dataplane;
+
+	for (uint32_t cpu = 0; cpu < dataplane->shape.cpus; cpu++)
+		STORE(dataplane->cpus[cpu].sampler.next_ns,
+		      sample_ns == WEIR_SAMPLE_NEVER_NS ? WEIR_SAMPLE_NEVER_NS : 0);
+}
+
 int weir_generation_apply(struct weir_generation *generation, const struct weir_compiled *compiled,
 			  struct weir_error *err)
 {
@@ -209,6 +222,7 @@ int weir_generation_apply(struct weir_generation *generation, const struct weir_
 	STORE(dataplane->board->active.generation, idle);
 	settle_labels(generation, compiled);
 	weir_generation_wait(generation);
+	begin_samples(generation, compiled->head.sample_ns);
 	clear_prefixes(generation, !idle);
 	return 0;
 }

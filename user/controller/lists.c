@@ -96,16 +96,21 @@ static int put_live(void *context, const struct weir_prefix *prefix, const uint6
 	return put(target->lists->dataplane->live_fd, &key, expires_ns);
 }
 
-/* An empty list costs the packets nothing. */
-static void tell_used(struct weir_lists *lists)
+static uint32_t used_by(const struct weir_list_table *tables)
 {
 	uint32_t used = 0;
 
 	for (int list = 0; list < WEIR_LISTS; list++) {
 		for (uint8_t family = 4; family <= 6; family += 2)
-			used |= (uint32_t) !!weir_list_count(&lists->tables[list], family)
+			used |= (uint32_t) !!weir_list_count(&tables[list], family)
 				<< trie_of((enum weir_list)list, family);
 	}
+	return used;
+}
+
+/* An empty list costs the packets nothing. */
+static void tell_used(const struct weir_lists *lists, uint32_t used)
+{
 	__atomic_store_n(&lists->dataplane->board->lists_live.used, used, __ATOMIC_RELEASE);
 }
 
@@ -298,22 +303,54 @@ void weir_lists_plan_free(struct weir_lists_plan *plan)
 		weir_list_free(&plan->tables[list]);
 }
 
-static int move(struct weir_lists *lists, struct weir_list_table *to)
+static int put_new(void *context, const struct weir_prefix *prefix, const uint64_t *expires_ns)
+{
+	return expires_ns ? put_trie(context, prefix, expires_ns) : 0;
+}
+
+static int take_old(void *context, const struct weir_prefix *prefix, const uint64_t *expires_ns)
+{
+	return expires_ns ? 0 : put_trie(context, prefix, NULL);
+}
+
+static int move_one(struct weir_lists *lists, enum weir_list list, struct weir_list_table *to,
+		    weir_list_sink sink)
 {
 	struct batch *batch = calloc(1, sizeof(*batch));
-	int code = 0;
+	struct target target = { lists, list, batch };
+	int code = weir_list_difference(&lists->tables[list], &to[list], sink, &target);
 
-	for (int list = 0; list < WEIR_LISTS; list++) {
-		struct target target = { lists, (enum weir_list)list, batch };
-		int wrong = weir_list_difference(&lists->tables[list], &to[list], put_trie,
-						 &target);
-
-		if (!wrong && batch)
-			wrong = flush(&target);
-		code = code ? code : wrong;
-	}
+	if (!code && batch)
+		code = flush(&target);
 	free(batch);
 	return code;
+}
+
+static int move_in(struct weir_lists *lists, struct weir_list_table *to)
+{
+	int code = move_one(lists, WEIR_ALLOW, to, put_new);
+
+	/* New allow entries act before new deny entries do. */
+	if (!code)
+		tell_used(lists, used_by(lists->tables) | used_by(to));
+	return code ? code : move_one(lists, WEIR_DENY, to, put_new);
+}
+
+/*
+ * What comes first, then what goes, allow entries last: so nobody is refused meanwhile who isn't
+ * by the lists before or by those after, nor passes. Where the tries have no room for both what
+ * goes is first.
+ */
+static int move(struct weir_lists *lists, struct weir_list_table *to)
+{
+	int code = move_in(lists, to), wrong;
+
+	if (code && code != -ENOSPC)
+		return code;
+	wrong = move_one(lists, WEIR_DENY, to, take_old);
+	if (!wrong)
+		wrong = move_one(lists, WEIR_ALLOW, to, take_old);
+	return wrong || !code ? wrong : move_in(lists, to);
 }
 
 static void exchange(struct weir_lists *lists, struct weir_lists_plan *plan,
@@ -324,7 +361,7 @@ static void exchange(struct weir_lists *lists, struct weir_lists_plan *plan,
 		lists->tables[list] = plan->tables[list];
 		plan->tables[list] = (struct weir_list_table){ 0 };
 	}
-	tell_used(lists);
+	tell_used(lists, used_by(lists->tables));
 }
 
 int weir_lists_apply(struct weir_lists *lists, struct weir_lists_plan *plan,
@@ -382,7 +419,7 @@ int weir_lists_add(struct weir_lists *lists, enum weir_list list, const struct w
 		if (code)
 			put_live(&target, prefix, kept);
 	}
-	tell_used(lists);
+	tell_used(lists, used_by(lists->tables));
 	tell_next(lists, *expires_ns);
 	return code ? weir_error_set(err, code, "can't store %s: %s",
 				     weir_prefix_print(prefix, text), strerror(-code)) :
@@ -407,7 +444,7 @@ int weir_lists_del(struct weir_lists *lists, enum weir_list list, const struct w
 				      text, weir_list_name(list));
 	if (!code)
 		put_live(&target, prefix, NULL);
-	tell_used(lists);
+	tell_used(lists, used_by(lists->tables));
 	return code ? weir_error_set(err, code, "can't take out %s: %s", text, strerror(-code)) : 0;
 }
 
@@ -422,5 +459,5 @@ void weir_lists_expire(struct weir_lists *lists, uint64_t now_ns)
 		tell_next(lists, weir_list_expire(&lists->tables[list], now_ns, put_live, put_trie,
 						  &target));
 	}
-	tell_used(lists);
+	tell_used(lists, used_by(lists->tables));
 }

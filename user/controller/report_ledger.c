@@ -120,6 +120,19 @@ struct standing {
 	uint64_t wait_ticks; /* UINT64_MAX: no end is known */
 };
 
+/* The TAT as the key's next packet will find it, where the limit was changed since its last. */
+static uint64_t bucket_now(const struct weir_dataplane *dataplane, const struct weir_limit *limit,
+			   uint64_t tat, uint64_t passed, uint64_t now_ticks)
+{
+	uint16_t revision = weir_passed_revision(passed);
+
+	if (!weir_passed_behind(passed, limit->revision))
+		return tat;
+	return weir_past_convert(
+		&dataplane->board->past[limit->slot][revision % WEIR_PAST_REVISIONS], revision,
+		&limit->bucket, tat, now_ticks);
+}
+
 static struct standing bucket_standing(const struct weir_limit *limit, uint64_t tat,
 				       uint64_t now_ticks)
 {
@@ -233,6 +246,9 @@ static json_t *ledger_state(json_t *made, const struct weir_view *view,
 				  &dataplane->shape.seeds, tag, now_ticks);
 	struct held held = hold(dataplane, &found, own, tag);
 
+	if (found.set && limit->kind == WEIR_KIND_BUCKET)
+		held.state = bucket_now(dataplane, limit, held.state, held.counts.passed,
+					now_ticks);
 	made = weir_report_add(made, "in_ledger", json_boolean(found.set));
 	made = weir_report_add(made, "room", json_boolean(found.set || found.room));
 	passed = weir_limit_admitted(limit, held.state, held.counts.passed);
