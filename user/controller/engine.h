@@ -137,9 +137,10 @@ int weir_engine_clock_fd(const struct weir_engine *engine);
 
 /*
  * Ends the engine. The data plane stays as it is, unless `detach`: then every program, link,
- * filter and pin of ours is taken away, and nothing else.
+ * filter and pin of ours is taken away, and nothing else. 0, or why not all of it could be, which
+ * the log says too; while a program is still on, the pins stay, for another try.
  */
-void weir_engine_stop(struct weir_engine *engine, bool detach);
+int weir_engine_stop(struct weir_engine *engine, bool detach);
 
 /*
  * `weir allow`, `weir deny`: acts before it returns, kept over reloads and restarts. `for_ns`

@@ -298,10 +298,14 @@ int weir_held_take(struct weir_engine *engine, struct weir_held *plan, uint32_t 
 
 /* ---- sweep ---- */
 
-void weir_held_sweep(struct weir_engine *engine, bool all)
+int weir_held_sweep(struct weir_engine *engine, bool all)
 {
 	struct if_nameindex *interfaces = if_nameindex();
+	int code = interfaces ? 0 : -errno, one;
 	struct weir_error err;
+
+	if (code)
+		weir_engine_say(engine, "can't list the interfaces: %s", strerror(-code));
 
 	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
 		struct weir_xdp_found found;
@@ -315,10 +319,12 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 		if (weir_xdp_look(engine->xdp.board_id, i->if_index, &found) ||
 		    found.holder != WEIR_HELD_BY_US)
 			continue;
-		if (weir_xdp_detach(engine->xdp.board_id, i->if_index, &err))
+		one = weir_xdp_detach(engine->xdp.board_id, i->if_index, &err);
+		if (one)
 			weir_engine_say(engine, "%s", err.text);
 		else
 			weir_engine_say(engine, "interface %s: no longer limited", i->if_name);
+		code = code ? code : one;
 	}
 	if (interfaces)
 		if_freenameindex(interfaces);
@@ -330,6 +336,7 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 				table_clear(engine, ifindex);
 		}
 	}
+	return code;
 }
 
 /* ---- look ---- */
