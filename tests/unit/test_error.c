@@ -51,5 +51,15 @@ static void a_character_cut_in_two_costs_no_more_than_itself(void)
 	CU_ASSERT_EQUAL(strncmp(err.text, "file:1: \xc3\xbc", 10), 0);
 }
 
-WEIR_TESTS("error", TEST(whatever_a_value_holds_the_sentence_is_one_line_of_utf8),
+static void bad_input_is_1_and_a_refusal_of_the_kernels_2(void)
+{
+	CU_ASSERT_EQUAL(weir_error_code(-ENOENT), 1);
+	CU_ASSERT_EQUAL(weir_error_code(-EISDIR), 1);
+	CU_ASSERT_EQUAL(weir_error_code(-EINVAL), 1);
+	CU_ASSERT_EQUAL(weir_error_code(-EPERM), 2);
+	CU_ASSERT_EQUAL(weir_error_code(-ENOMEM), 2);
+}
+
+WEIR_TESTS("error", TEST(bad_input_is_1_and_a_refusal_of_the_kernels_2),
+	    TEST(whatever_a_value_holds_the_sentence_is_one_line_of_utf8),
 	   TEST(a_character_cut_in_two_costs_no_more_than_itself))

@@ -69,6 +69,7 @@ int weir_error_code(int error)
 	case -ERANGE:
 	case -E2BIG:
 	case -EFBIG:
+	case -EISDIR:
 	case -EOPNOTSUPP:
 	case -ENAMETOOLONG:
 	case -EALREADY:
