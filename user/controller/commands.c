@@ -205,13 +205,14 @@ static json_t *walk_next(void *context, bool *more)
 /* "10m" as of `for`; 0 for none. */
 static int read_for(json_t *arguments, uint64_t *for_ns, struct weir_error *err)
 {
-	const char *text = json_string_value(json_object_get(arguments, "for"));
+	json_t *value = json_object_get(arguments, "for");
+	const char *text = json_string_value(value);
 	int rc;
 
 	*for_ns = 0;
-	if (!text)
+	if (!value)
 		return 0;
-	rc = weir_time_parse(text, for_ns, err);
+	rc = weir_time_parse(text ? text : "", for_ns, err);
 	if (!rc && (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS))
 		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 366d, or "
 						  "nothing for ever", text);
@@ -379,7 +380,7 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 		}
 	}
 	weir_error_set(&err, -EINVAL,
-		       "unknown command '%.64s': there are show, set, reload, confirm, top, "
+		       "unknown command '%.64s': there are show, set, unset, reload, confirm, top, "
 		       "suggest, why, watch, events, stop, allow, deny, ban, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);
