@@ -69,6 +69,9 @@ test_usage() {
       weir "$command" --frob
   done
   expect_exit "an option of another command" 64 "unknown option '--save'" weir show --save
+  expect_exit "a short one of another command" 64 "unknown option '-c'" weir show -c FILE
+  expect_exit "a negative time is no option" 64 "unknown option '-1'" \
+    weir deny add 192.0.2.1 for -1s
   expect_exit "an option without its value" 64 "a value is missing after '--pins'" \
     weir show --pins
   expect_exit "too many arguments" 64 "unexpected 'ledger'" weir show limits ledger
@@ -210,6 +213,8 @@ deny {"action":"frob"} action: give add, del or list
 allow {"action":"add"} allow takes a text 'prefix'
 deny {"action":"del","prefix":5} deny takes a text 'prefix'
 deny {"action":"add","prefix":"10.0.0.0/99"} '10.0.0.0/99'
+deny {"action":"add","prefix":"10.0.0.1","for":600} for: '' is empty
+dance {} there are show, set, unset, reload
 deny {"action":"add","prefix":"10.0.0.1","for":"1ms"} for: '1ms' is out of range: write 1s to 366d
 deny {"action":"add","prefix":"10.0.0.1","confirm":5} confirm: ''
 ban {"action":"del"} ban takes an 'action', del, and a text 'key'
@@ -271,6 +276,15 @@ test_set() {
   weir set per-ip rate=1000pps >/dev/null
 }
 
+test_lists() {
+  expect_exit "deny for a second: not yet over" 0 "192.0.2.9 added, left: 1s" \
+    weir deny add 192.0.2.9 for 1s
+  expect_exit "again extends" 0 "left: 10m" weir deny add 192.0.2.9 for 10m
+  expect_exit "and never shortens" 0 "left: 10m" weir deny add 192.0.2.9 for 1m
+  expect_exit "which the events say too" 0 "deny: 192.0.2.9/32 added for 10m" weir events -n 1
+  weir deny del 192.0.2.9 >/dev/null
+}
+
 test_reload() {
   write_config weir.yaml "$LAB_IF_S" 1500pps
   expect_exit "reload" 0 "reloaded: limits 1" weir reload
@@ -281,6 +295,10 @@ test_reload() {
   kill -HUP "${LAB_PID[weir]}"
   check "SIGHUP on a bad file is in the events" wait_for 5 eval \
     '[ "$(weir events | grep -c "reload refused, nothing changed: .*weir.yaml:7")" = 2 ]'
+  mv "$LAB_DIR/weir.yaml" "$LAB_DIR/weir.5bps"
+  mkdir "$LAB_DIR/weir.yaml"
+  expect_exit "a folder for a file is refused" 1 "weir.yaml: is not a regular file" weir reload
+  rmdir "$LAB_DIR/weir.yaml"
   write_config weir.yaml "$LAB_IF_S" 1000pps
   kill -HUP "${LAB_PID[weir]}"
   check "SIGHUP reloads" wait_for 5 eval \
@@ -477,6 +495,7 @@ test_start
 test_protocol
 test_show
 test_set
+test_lists
 test_reload
 test_events
 test_traffic

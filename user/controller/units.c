@@ -310,6 +310,13 @@ char *weir_time_print(uint64_t ns, char *text)
 	return quantity_print(ns, time_units, text);
 }
 
+char *weir_time_print_left(uint64_t ns, char *text)
+{
+	uint64_t seconds = ns / NS_PER_SEC + !!(ns % NS_PER_SEC);
+
+	return weir_time_print((seconds ? seconds : 1) * NS_PER_SEC, text);
+}
+
 /* Digits, and up to `decimals` more behind a point; 0 is a value here. */
 static int decimal_parse(const char *text, size_t length, unsigned int decimals, uint64_t *value)
 {
