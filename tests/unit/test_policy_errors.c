@@ -105,6 +105,11 @@ static void the_top_level(void)
 		{ V "interfaces: [{name: a/b}]\n",
 		  "'a/b' can't be used: write the name of a network "
 		  "interface" },
+		{ V "interfaces: [{name: \"eth0:1\"}]\n",
+		  "'eth0:1' can't be used: write the name of a network interface" },
+		{ V "limits: [{name: a, key: none, bucket: {rate: 1byte/d}}]\n",
+		  "field 'bucket.rate': '8bit/d' is too slow, so that a frame would take more "
+		  "than 2 years: write at least 2byte/d" },
 		{ V "interfaces: [{name: \"\"}]\n",
 		  "field 'interfaces[1].name': '' can't be used" },
 		{ V "interfaces: [{name: eth0, mode: skb}]\n",

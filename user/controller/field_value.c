@@ -127,7 +127,7 @@ static const char *text_rule(enum weir_field_type type, const char *text)
 	case WEIR_FIELD_IFNAME:
 	case WEIR_FIELD_IFNAMES:
 		for (const char *p = text; *p; p++) {
-			if (*p == '/' || (unsigned char)*p <= ' ' || *p == 0x7f)
+			if (*p == '/' || *p == ':' || (unsigned char)*p <= ' ' || *p == 0x7f)
 				return "write the name of a network interface, such as eth0";
 		}
 		return *text && strcmp(text, ".") && strcmp(text, "..")
