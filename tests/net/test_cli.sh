@@ -128,6 +128,20 @@ test_check() {
   expect_exit "no such file" 1 "$LAB_DIR/none.yaml: " weir check "$LAB_DIR/none.yaml"
   printf 'version: 1\ninterfaces: []\n' >"$LAB_DIR/empty.yaml"
   expect_exit "nothing to limit is said" 0 "nothing is limited" weir check "$LAB_DIR/empty.yaml"
+  expect_exit "an interface that isn't here is said" 0 \
+    "# interface $LAB_IF_S: there is none of this name here now" weir check "$LAB_DIR/weir.yaml"
+  check "one that is isn't" eval \
+    '! in_ns s "$WEIR" check "$LAB_DIR/weir.yaml" | grep -q "# interface"'
+  echo '{"version": 1, "limits": {"per-ip": {"rate": "9pps"}, "gone": {"rate": "1pps"}}}' \
+    >"$LAB_DIR/kept.json"
+  expect_exit "what goes over the file is said" 0 "# limit per-ip: rate=9pps (kept by weir set" \
+    weir check "$LAB_DIR/weir.yaml" --overrides "$LAB_DIR/kept.json"
+  expect_equal "and in JSON, where the policy is the file's" "$(json \
+    '[(.notes | length), (.notes[2] | contains("gone")), (.policy | contains("9pps"))]' \
+    check "$LAB_DIR/weir.yaml" --overrides "$LAB_DIR/kept.json")" "[3,true,false]"
+  echo '{' >"$LAB_DIR/kept.json"
+  expect_exit "what is damaged is said, the file is good" 0 "# $LAB_DIR/kept.json:" \
+    weir check "$LAB_DIR/weir.yaml" --overrides "$LAB_DIR/kept.json"
   expect_equal "check touches nothing" \
     "$(find "$LAB_DIR/bpf" -mindepth 1 ! -name '*.debug')" ""
 }
