@@ -36,6 +36,7 @@ enum weir_attachment {
 
 struct weir_interface_status {
 	char name[IF_NAMESIZE];
+	char renamed[IF_NAMESIZE]; /* its name by now, where that is another; else "" */
 	uint32_t ifindex; /* 0: does not exist now */
 	uint32_t slot;	  /* in weir_traffic */
 	enum weir_policy_attach asked;
