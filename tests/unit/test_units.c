@@ -159,7 +159,7 @@ static const struct {
 	{ parse_ratio, "1.", -EINVAL, "is not a number" },
 	{ parse_ratio, "1.1234567", -EINVAL, "up to 6 decimals" },
 	{ parse_ratio, "01", -EINVAL, "is not a number" },
-	{ parse_ratio, "2147483648", -ERANGE, "0 to 2147483647" },
+	{ parse_ratio, "2147483648", -ERANGE, "is too large" },
 	{ parse_ratio, "nan", -EINVAL, "is not a number" },
 	{ parse_percent, "5", -EINVAL, "write 5% or 0.5%" },
 	{ parse_percent, "%", -EINVAL, "is not a share" },

@@ -213,7 +213,9 @@ static int read_for(json_t *arguments, uint64_t *for_ns, struct weir_error *err)
 	if (!value)
 		return 0;
 	rc = weir_time_parse(text ? text : "", for_ns, err);
-	if (!rc && (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS))
+	if (rc)
+		weir_error_append(err, ", from 1s to 366d, or nothing for ever");
+	else if (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS)
 		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 366d, or "
 						  "nothing for ever", text);
 	if (rc)

@@ -25,7 +25,9 @@ static int read_confirm(json_t *arguments, uint64_t *confirm_ns, struct weir_err
 	if (!value)
 		return 0;
 	rc = weir_time_parse(text ? text : "", confirm_ns, err);
-	if (!rc && (*confirm_ns < WEIR_CONFIRM_MIN_NS || *confirm_ns > WEIR_CONFIRM_MAX_NS))
+	if (rc)
+		weir_error_append(err, ", from 1s to 1h");
+	else if (*confirm_ns < WEIR_CONFIRM_MIN_NS || *confirm_ns > WEIR_CONFIRM_MAX_NS)
 		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 1h", text);
 	if (rc)
 		weir_error_prefix(err, "confirm: ");

@@ -61,6 +61,17 @@ void weir_error_prefix(struct weir_error *err, const char *format, ...)
 	weir_error_make_printable(err->text);
 }
 
+void weir_error_append(struct weir_error *err, const char *format, ...)
+{
+	size_t used = strlen(err->text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(err->text + used, sizeof(err->text) - used, format, args);
+	va_end(args);
+	weir_error_make_printable(err->text);
+}
+
 int weir_error_code(int error)
 {
 	switch (error) {

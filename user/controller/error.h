@@ -19,6 +19,10 @@ int weir_error_set(struct weir_error *err, int code, const char *format, ...)
 void weir_error_prefix(struct weir_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Goes on with the sentence that is there. */
+void weir_error_append(struct weir_error *err, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /*
  * An error is one line on a terminal, and a JSON string: control characters and what is not UTF-8,
  * such as a character that was cut in two, become '?'.

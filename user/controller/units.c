@@ -365,8 +365,9 @@ int weir_ratio_parse(const char *text, uint64_t *millionths, struct weir_error *
 
 	if (rc)
 		return weir_error_set(err, rc,
-				      "'%s' is not a number from 0 to 2147483647 with up to 6 "
-				      "decimals: write 1.5 or 0.1",
+				      rc == -ERANGE ? "'%s' is too large: write 1.5 or 0.1" :
+						      "'%s' is not a number with up to 6 "
+						      "decimals: write 1.5 or 0.1",
 				      text);
 	return 0;
 }
