@@ -196,6 +196,8 @@ END
   expect_equal "it stays limited" "$(xdp_id) $(shown attached)" "$id native"
   check "show says its name" grep -q "is called wother now" <<<"$(shown reason)"
   check "at TC too" meets_tc
+  expect_exit "a session by it is not cut off" 1 "would cut off the ssh session" \
+    env SSH_CONNECTION="10.77.1.1 5022 $LAB_SERVER4 22" "$WEIR" set per-ip rate=block
   weir reload >/dev/null || fail "renamed: reload" "exit $?"
   expect_equal "a reload lifts nothing" "$(xdp_id)" "$id"
   check "nor at TC" meets_tc
