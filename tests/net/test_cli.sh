@@ -229,6 +229,10 @@ deny {"action":"del","prefix":5} deny takes a text 'prefix'
 deny {"action":"add","prefix":"10.0.0.0/99"} '10.0.0.0/99'
 deny {"action":"add","prefix":"10.0.0.1","for":600} for: '' is empty
 deny {"action":"add","prefix":"10.0.0.1","for":"0s"} from 1s to 366d, or nothing for ever
+set {"limit":"per-ip","changes":{"rate":"7pps"},"save":"yes"} save: give true or false
+confirm {"undo":1} undo: give true or false
+stop {"detach":"true"} detach: give true or false
+top {"total":0} total: give true or false
 reload {"confirm":"30"} from 1s to 1h
 dance {} there are show, set, unset, reload
 deny {"action":"add","prefix":"10.0.0.1","for":"1ms"} for: '1ms' is out of range: write 1s to 366d

@@ -40,8 +40,8 @@ int weir_engine_may_change(const struct weir_engine *engine, const struct weir_t
 		return weir_error_set(err, -EALREADY,
 				      "%s still says what was gone back from, and only one such "
 				      "thing can be remembered: put it right and weir reload, then "
-				      "set %s",
-				      engine->config, terms->save ? "--save" : "--confirm");
+				      "try again",
+				      engine->config);
 	return 0;
 }
 
