@@ -228,6 +228,6 @@ test:
 clean:
 	rm -rf $(B)
 
-# Not those of the copies of the tree that scripts/coverage.sh and scripts/soak.sh make.
+# Not those of the trees that scripts/coverage.sh and scripts/soak.sh make.
 -include $(shell find $(B) \( -path $(B)/coverage -o -path $(B)/soak \) -prune -o \
 	-name '*.d' -print 2>/dev/null)

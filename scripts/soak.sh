@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Runs the tests again and again, some runs side by side in copies of the tree, so that each is
-# under the others' load. A line a run; the last line is `N passed, N failed`, in runs.
+# Runs the tests again and again, some runs side by side in clones of this repository, so that each
+# is under the others' load. A line a run; the last line is `N passed, N failed`, in runs.
 #
 #   soak.sh [RUNS [AT_ONCE [GROUP...]]]    20 runs, 3 at once, of all groups of scripts/test.sh that
 #                                          time can change: unit vectors kernel net other
@@ -25,13 +25,7 @@ need_number() {
   exit 64
 }
 
-# make_copy NAME: this tree in build/soak/NAME, with what it finds beside it.
-make_copy() {
-  mkdir -p "$soak/$1"
-  git ls-files -z | tar -c --null -T - | tar -x -C "$soak/$1" || exit 2
-}
-
-# one_run N COPY
+# one_run N CLONE
 one_run() {
   local log=$soak/run-$1.log began=$SECONDS closing verdict=ok code=0
 
@@ -49,7 +43,7 @@ one_run() {
   return "$code"
 }
 
-# worker N: every AT_ONCE-th run, in a copy of its own.
+# worker N: every AT_ONCE-th run, in a clone of its own.
 worker() {
   local run failed=0
 
@@ -73,7 +67,7 @@ main() {
   rm -rf "$soak"
   mkdir -p "$soak"
   [ ! -d ../shared ] || ln -s "$(realpath ../shared)" "$soak/shared"
-  for ((i = 1; i <= at_once; i++)); do make_copy "$i"; done
+  for ((i = 1; i <= at_once; i++)); do git clone -q . "$soak/$i" || exit 2; done
   trap end_workers INT TERM HUP
   for ((i = 1; i <= at_once; i++)); do
     worker "$i" &

@@ -166,7 +166,7 @@ test_skips() {
   export WEIR_STRICT=0
 }
 
-# What the made-up test.sh says; it fails in every run but a copy's first.
+# What the made-up test.sh says; it fails in every run but a clone's first.
 write_soaked() {
   rm -rf "${tree:?}"/* "$tree/.git"
   mkdir "$tree/scripts"
@@ -179,7 +179,8 @@ touch build/before
 echo "$*: 1 passed, 0 failed"
 END
   chmod +x "$tree/scripts/test.sh"
-  git -C "$tree" init -q && git -C "$tree" add scripts
+  git -C "$tree" init -q && git -C "$tree" add scripts &&
+    git -C "$tree" -c user.name=weir -c user.email=weir@localhost commit -qm soaked
 }
 
 test_soak() {
