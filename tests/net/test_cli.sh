@@ -172,13 +172,6 @@ listen_notify() {
     alarm 20; recv(S, $b, 99, 0); print $b' "$LAB_DIR/notify"
 }
 
-# raw TEXT: what the socket answers to bytes that the command would never send.
-raw() {
-  printf '%s' "$1" | perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) or die;
-    connect(S, sockaddr_un($ARGV[0])) or die; alarm 10; local $/; syswrite(S, <STDIN>);
-    shutdown(S, 1); print <S>' "$WEIR_SOCKET"
-}
-
 test_start() {
   listen_notify >"$LAB_DIR/notified" &
   LAB_PID[notify]=$!
@@ -198,58 +191,6 @@ test_start() {
     --overrides "$LAB_DIR/overrides.json"
   check "that left no pins" test ! -e "$LAB_DIR/bpf/other"
   expect_equal "the first one still answers" "$(json .live show ledger)" true
-}
-
-test_protocol() {
-  local command arguments says
-
-  expect_equal "the socket: what is no JSON" "$(raw "what
-" | jq -c '[.ok, .code]')" "[false,1]"
-  expect_equal "the socket: an unknown command" "$(raw '{"command":"dance"}
-' | jq -r .error | cut -c1-23)" "unknown command 'dance'"
-  expect_equal "the socket: set without changes" "$(raw '{"command":"set"}
-' | jq -c '[.ok, .code]')" "[false,1]"
-  expect_equal "the socket: a count out of range" \
-    "$(raw '{"command":"top","arguments":{"count":0}}
-' | jq -c '[.ok, .code]')" "[false,1]"
-  while read -r command arguments says; do
-    expect_equal "the socket: $command $arguments" \
-      "$(raw "{\"command\":\"$command\",\"arguments\":$arguments}
-" | jq -c --arg says "$says" '[.ok, .code, (.error | contains($says)) or .error]')" "[false,1,true]"
-  done <<'END'
-top {"limit":"nope"} there is no limit 'nope'
-suggest {"limit":"nope"} there is no limit 'nope'
-show {"what":"nope"} 'nope'
-why {} address '': give an IPv4 or IPv6 address
-events {"count":0} count: give 1 or more
-allow {} action: give add, del or list
-deny {"action":"frob"} action: give add, del or list
-allow {"action":"add"} allow takes a text 'prefix'
-deny {"action":"del","prefix":5} deny takes a text 'prefix'
-deny {"action":"add","prefix":"10.0.0.0/99"} '10.0.0.0/99'
-deny {"action":"add","prefix":"10.0.0.1","for":600} for: '' is empty
-deny {"action":"add","prefix":"10.0.0.1","for":"0s"} from 1s to 366d, or nothing for ever
-set {"limit":"per-ip","changes":{"rate":"7pps"},"save":"yes"} save: give true or false
-confirm {"undo":1} undo: give true or false
-stop {"detach":"true"} detach: give true or false
-top {"total":0} total: give true or false
-reload {"confirm":"30"} from 1s to 1h
-dance {} there are show, set, unset, reload
-deny {"action":"add","prefix":"10.0.0.1","for":"1ms"} for: '1ms' is out of range: write 1s to 366d
-deny {"action":"add","prefix":"10.0.0.1","confirm":5} confirm: ''
-ban {"action":"del"} ban takes an 'action', del, and a text 'key'
-set {"limit":"per-ip","changes":{"rate":5}} an object 'changes' of 1 to 32 texts
-set {"limit":"per-ip","changes":{"rate":"7pps"},"confirm":"2h"} confirm: '2h' is out of range
-set {"limit":"per-ip","changes":{"rate":"7pps"},"session":7} SSH_CONNECTION ''
-reload {"confirm":"soon"} confirm: 'soon'
-confirm {"undo":true} nothing waits to be confirmed
-freeze {} freeze and thaw take a text 'service'
-thaw {"service":"web","loop":3} freeze and thaw take a text 'service'
-report {"service":"web"} report takes a text 'service', a boolean 'pass'
-report {"service":"web","pass":true,"response_ns":0} a number 'response_ns' above 0
-END
-  expect_equal "none of which has changed anything" \
-    "$(json '[.limits[0].settings.rate, .lists.deny.ipv4, .lists.allow.ipv4]' show)" "[1000,0,0]"
 }
 
 test_show() {
@@ -294,15 +235,6 @@ test_set() {
     weir set per-ip "rate=$(printf '\377')"
   expect_exit "show with such bytes" 1 "argument 1 is not UTF-8" weir show "$(printf '\377')"
   weir set per-ip rate=1000pps >/dev/null
-}
-
-test_lists() {
-  expect_exit "deny for a second: not yet over" 0 "192.0.2.9 added, left: 1s" \
-    weir deny add 192.0.2.9 for 1s
-  expect_exit "again extends" 0 "left: 10m" weir deny add 192.0.2.9 for 10m
-  expect_exit "and never shortens" 0 "left: 10m" weir deny add 192.0.2.9 for 1m
-  expect_exit "which the events say too" 0 "deny: 192.0.2.9/32 added for 10m" weir events -n 1
-  weir deny del 192.0.2.9 >/dev/null
 }
 
 test_reload() {
@@ -512,10 +444,8 @@ test_nothing_there
 test_check
 test_run_refusals
 test_start
-test_protocol
 test_show
 test_set
-test_lists
 test_reload
 test_events
 test_traffic

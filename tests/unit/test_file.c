@@ -158,7 +158,7 @@ static void a_place_that_cannot_be_is_refused(void)
 	end();
 }
 
-/* As where the folder is read-only but for a volume: weir must not put a file in the link's place. */
+/* As where a volume is mounted for it: weir must not put a file in the link's place. */
 static void what_a_link_leads_to_is_replaced(void)
 {
 	char target[80], second[80], left[96];

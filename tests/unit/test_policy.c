@@ -456,7 +456,8 @@ static void every_enum_has_its_word(void)
 WEIR_TESTS("policy", TEST(the_design_example_is_understood), TEST(what_is_left_out_has_its_default),
 	   TEST(ledger_keys_round_up_to_a_power_of_two),
 	   TEST(a_default_burst_is_a_second_of_the_rate_D17), TEST(one_value_is_a_list_of_one),
-	   TEST(a_byte_order_mark_and_crlf_change_nothing), TEST(a_policy_prints_and_loads_back), TEST(equal_sees_every_difference),
+	   TEST(a_byte_order_mark_and_crlf_change_nothing),
+	   TEST(a_policy_prints_and_loads_back), TEST(equal_sees_every_difference),
 	   TEST(long_lists_arrive_whole_U16), TEST(what_is_not_built_is_refused_by_name),
 	   TEST(other_features_are_told_apart), TEST(the_shipped_files_load),
 	   TEST(every_enum_has_its_word))

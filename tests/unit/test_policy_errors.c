@@ -193,8 +193,8 @@ static void the_limits(void)
 		{ LIMIT("    sliding: {quota: 1}\n"),
 		  "field 'limits[x].sliding.window': is missing" },
 		{ LIMIT("    sliding: {quota: 1, window: 1}\n"),
-		  "'1' has no unit: write a time such as 500ns, 10us, 100ms, 1s, 5m, 2h or 1d, from "
-		  "1us to 30d" },
+		  "'1' has no unit: write a time such as 500ns, 10us, 100ms, 1s, 5m, 2h or 1d, "
+		  "from 1us to 30d" },
 		{ LIMIT("    sliding: {quota: 0, window: 1s}\n"), "2k, 3M or 1G, from 1 to 4096" },
 		{ "version: x\n", "w.yaml:1: field 'version': 'x' is not known: write 1" },
 		{ SERVICE("    shedder: {beta: x}\n"), "write 1.5 or 0.1, from 0 to 0.999999" },

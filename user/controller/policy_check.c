@@ -67,8 +67,9 @@ static int check_bucket(const struct weir_policy_bucket *bucket, struct weir_err
 		most.value = burst_max(&bucket->rate);
 	if (bucket->rate.bytes && bucket->rate.per_ns && most.value < BURST_BYTES_LEAST)
 		return weir_error_set(err, -ERANGE,
-				      "field 'bucket.rate': '%s' is too slow, so that a frame would "
-				      "take more than 2 years: write at least 2byte/d, or block",
+				      "field 'bucket.rate': '%s' is too slow, so that a frame "
+				      "would take more than 2 years: write at least 2byte/d, or "
+				      "block",
 				      rate);
 	if (bucket->burst.bytes != bucket->rate.bytes)
 		return weir_error_set(

@@ -242,8 +242,8 @@ int weir_yaml_parse(const char *text, size_t length, const char *name, struct we
 	int rc;
 
 	*root = (struct weir_node){ 0 };
-	/* What some editors begin a file with counts as a column to libyaml: the line below it would
-	 * be indented less. */
+	/* What some editors begin a file with is a column to libyaml: the line below it would be
+	 * indented less. */
 	if (length >= sizeof(mark) - 1 && !memcmp(text, mark, sizeof(mark) - 1)) {
 		text += sizeof(mark) - 1;
 		length -= sizeof(mark) - 1;
