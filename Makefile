@@ -228,5 +228,6 @@ test:
 clean:
 	rm -rf $(B)
 
-# Not those of scripts/coverage.sh's copy of the tree.
--include $(shell find $(B) -path $(B)/coverage -prune -o -name '*.d' -print 2>/dev/null)
+# Not those of the trees that scripts/coverage.sh and scripts/soak.sh make.
+-include $(shell find $(B) \( -path $(B)/coverage -o -path $(B)/soak \) -prune -o \
+	-name '*.d' -print 2>/dev/null)

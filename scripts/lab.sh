@@ -104,6 +104,7 @@ weir_refusals() {
 
 lower_limit() {
   [ "$with_weir" = 1 ] || return 0
+  lowering_ms=$(now_ms)
   "$WEIR" set per-ip "rate=${rate_low}pps" >"$LAB_DIR/set.out" 2>&1 || {
     sed 's/^/weir set: /' "$LAB_DIR/set.out" >&2
     exit 1
@@ -122,12 +123,12 @@ start_traffic() {
   spawn udp4 c "${client[@]}" --to "$LAB_SERVER4" --from "$clients4" --rate "$client_rate"
   spawn udp6 c "${client[@]}" --to "$LAB_SERVER6" --from "$clients6" --rate "$client_rate"
   spawn tcp c "${client[@]}" --to "$LAB_SERVER4" --from "$tcp_from" --rate "$tcp_rate" --mode tcp
+  started_ms=$(now_ms)
   spawn flood c "$LAB_TOOLS/flood" -i "$LAB_IF_C" --seconds "$seconds" --every 1 \
     --flow "name=four,to=$LAB_SERVER4,mac=$mac,from=10.78.0.1,sources=$flooders4,rate=$((
       flooder_rate * flooders4))" \
     --flow "name=six,to=$LAB_SERVER6,mac=$mac,from=fd78::1,shift=64,sources=$flooders6,rate=$((
       flooder_rate * flooders6))"
-  started_ms=$(now_ms)
 }
 
 # Every traffic process prints a line of counts a second; the sink says "ready" before.
@@ -191,6 +192,7 @@ watch_traffic() {
   show_head
   for ((second = 1; second <= seconds; second++)); do
     show_row "$second"
+    [ "$second" != 1 ] || flooding_ms=$(($(now_ms) - 1000))
     [ "$second" != $((seconds / 2)) ] || lower_limit
   done
   for name in flood udp4 udp6 tcp; do await "$name" || traffic_failed "$name"; done
@@ -202,15 +204,19 @@ watch_traffic() {
 
 # --- verdict --------------------------------------------------------------------------------
 
-# What the limit grants all flooders together: burst + rate * t each. A lowered limit may give
-# each at most one new burst: what a bucket lacks is kept as time, and time is worth less then.
-compute_grant() {
-  local end_ms=$((started_ms + 1000 * seconds))
+# granted MS: all flooders together, if the limit was lowered so long after they began:
+# burst + rate * t each.
+granted() {
+  echo $((flooders * (burst + (rate * $1 + rate_low * (flooded_ms - $1)) / 1000)))
+}
 
-  granted=$((flooders * (burst + (rate * (lowered_ms - started_ms) +
-    rate_low * (end_ms - lowered_ms)) / 1000)))
-  granted_most=$(((granted + flooders * burst) * 101 / 100))
-  granted_least=$((granted * 99 / 100))
+# They began after started_ms and before flooding_ms, the limit was lowered after lowering_ms and
+# before lowered_ms: on a busy machine that is seconds. A lowered limit may give each at most one
+# new burst: what a bucket lacks is kept as time, and time is worth less then.
+compute_grant() {
+  flooded_ms=$(last flood '.elapsed_s * 1000 | floor')
+  granted_most=$((($(granted $((lowered_ms - started_ms))) + flooders * burst) * 101 / 100))
+  granted_least=$(($(granted $((lowering_ms - flooding_ms))) * 99 / 100))
 }
 
 show_figures() {

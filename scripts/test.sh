@@ -84,11 +84,11 @@ judge() {
   total_failed=$((total_failed + failed))
 }
 
-# The failed tests with the few lines before each, or how the part ended.
+# The failed tests with the few lines before each, or how the part ended where it names none.
 show_failures() {
   local log=$1 why=$2
 
-  if [ -n "$why" ]; then
+  if [ -n "$why" ] || ! grep -q '^FAIL' "$log"; then
     tail -n 20 "$log" | sed 's/^/    /'
   else
     grep -B 12 '^FAIL' "$log" | grep -v '^ok ' | sed 's/^/    /'

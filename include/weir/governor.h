@@ -123,6 +123,17 @@ struct weir_governor {
 };
 
 /*
+ * Whether a control that rounds may have made `committed` of the offer: they differ by less than
+ * 1, or by less than a thousandth.
+ */
+static inline bool weir_governor_rounds(double offer, double committed)
+{
+	double within = offer / 1000 > 1 ? offer / 1000 : 1;
+
+	return committed - offer < within && offer - committed < within;
+}
+
+/*
  * A governor whose first window opens at now with the counts as they stand; pushes the start.
  *
  * @control copied; NULL, or without push and read: the governor's own offer is the committed
@@ -130,7 +141,8 @@ struct weir_governor {
  *
  * A window over which a push was still unconfirmed says nothing about the offer: it is held and
  * its counts are dropped. An offer that an outside writer committed is logged, and the next step
- * starts from it (an apply that was accepted and then failed looks the same). A push that was
+ * starts from it (an apply that was accepted and then failed looks the same). One that is but
+ * rounded isn't: the next step starts from what was pushed. A push that was
  * refused is logged and made again at the end of the next window, unless an outside writer was
  * there first.
  */

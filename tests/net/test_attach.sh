@@ -179,6 +179,59 @@ test_made_again() {
   end_weir
 }
 
+# The name goes, the interface stays: what matters is that nobody takes it for gone, and that a
+# reload, before or after the file has the new name, lifts nothing.
+test_renamed() {
+  local id own=$LAB_IF_S LAB_IF_S=$LAB_IF_S
+
+  write_config 1000pps 1000
+  cat >>"$CONFIG" <<'END'
+  - {name: in, match: {hook: tc-ingress}, key: none, bucket: {rate: 1000pps}}
+END
+  start_weir
+  id=$(xdp_id)
+  rename wother
+  check "renamed: events say so" wait_for 5 said "interface $own: is called wother now"
+  sleep 1.2 # a look
+  expect_equal "it stays limited" "$(xdp_id) $(shown attached)" "$id native"
+  check "show says its name" grep -q "is called wother now" <<<"$(shown reason)"
+  check "at TC too" meets_tc
+  expect_exit "a session by it is not cut off" 1 "would cut off the ssh session" \
+    env SSH_CONNECTION="10.77.1.1 5022 $LAB_SERVER4 22" "$WEIR" set per-ip rate=block
+  weir reload >/dev/null || fail "renamed: reload" "exit $?"
+  expect_equal "a reload lifts nothing" "$(xdp_id)" "$id"
+  check "nor at TC" meets_tc
+  sed -i "s/name: $own,/name: wother,/" "$CONFIG"
+  expect_equal "with its new name in the file" "$(weir reload)" "reloaded: limits 2"
+  expect_equal "that is its own" "$(shown name) $(shown attached) $(shown reason)" "wother native "
+  check "and it is limited" meets_tc
+  rename "$own"
+  check "renamed back: the same" wait_for 5 said "interface wother: is called $own now"
+  rename wother
+  check "its own name again" wait_for 5 shown_is reason ""
+  rename "$own"
+  end_weir
+  expect_equal "a detach finds it" "$(xdp_id)" 0
+}
+
+# rename NEW: as a system does it, while it is down.
+rename() {
+  or_give_up ip -n "$LAB_NS_S" link set "$LAB_IF_S" down
+  or_give_up ip -n "$LAB_NS_S" link set "$LAB_IF_S" name "$1"
+  LAB_IF_S=$1
+  or_give_up ip -n "$LAB_NS_S" link set "$1" up
+}
+
+# Whether packets come to the limit at TC, the second one.
+meets_tc() {
+  local before
+
+  before=$(json '.limits[1] | .admitted + .refused' show)
+  start_flood flood 1 "to=$LAB_SERVER4,from=10.78.4.1,rate=100,frames=20"
+  await flood
+  [ "$(json '.limits[1] | .admitted + .refused' show)" -ge $((before + 20)) ]
+}
+
 link_index() {
   ip -n "$LAB_NS_S" -j link show "$LAB_IF_S" | jq '.[0].ifindex'
 }
@@ -262,6 +315,7 @@ test_no_native
 test_mtu
 test_robbed
 test_made_again
+test_renamed
 test_netns_exec
 test_capabilities
 finish

@@ -69,6 +69,9 @@ test_usage() {
       weir "$command" --frob
   done
   expect_exit "an option of another command" 64 "unknown option '--save'" weir show --save
+  expect_exit "a short one of another command" 64 "unknown option '-c'" weir show -c FILE
+  expect_exit "a negative time is no option" 64 "unknown option '-1'" \
+    weir deny add 192.0.2.1 for -1s
   expect_exit "an option without its value" 64 "a value is missing after '--pins'" \
     weir show --pins
   expect_exit "too many arguments" 64 "unexpected 'ledger'" weir show limits ledger
@@ -125,6 +128,20 @@ test_check() {
   expect_exit "no such file" 1 "$LAB_DIR/none.yaml: " weir check "$LAB_DIR/none.yaml"
   printf 'version: 1\ninterfaces: []\n' >"$LAB_DIR/empty.yaml"
   expect_exit "nothing to limit is said" 0 "nothing is limited" weir check "$LAB_DIR/empty.yaml"
+  expect_exit "an interface that isn't here is said" 0 \
+    "# interface $LAB_IF_S: there is none of this name here now" weir check "$LAB_DIR/weir.yaml"
+  check "one that is isn't" eval \
+    '! in_ns s "$WEIR" check "$LAB_DIR/weir.yaml" | grep -q "# interface"'
+  echo '{"version": 1, "limits": {"per-ip": {"rate": "9pps"}, "gone": {"rate": "1pps"}}}' \
+    >"$LAB_DIR/kept.json"
+  expect_exit "what goes over the file is said" 0 "# limit per-ip: rate=9pps (kept by weir set" \
+    weir check "$LAB_DIR/weir.yaml" --overrides "$LAB_DIR/kept.json"
+  expect_equal "and in JSON, where the policy is the file's" "$(json \
+    '[(.notes | length), (.notes[2] | contains("gone")), (.policy | contains("9pps"))]' \
+    check "$LAB_DIR/weir.yaml" --overrides "$LAB_DIR/kept.json")" "[3,true,false]"
+  echo '{' >"$LAB_DIR/kept.json"
+  expect_exit "what is damaged is said, the file is good" 0 "# $LAB_DIR/kept.json:" \
+    weir check "$LAB_DIR/weir.yaml" --overrides "$LAB_DIR/kept.json"
   expect_equal "check touches nothing" \
     "$(find "$LAB_DIR/bpf" -mindepth 1 ! -name '*.debug')" ""
 }
@@ -155,13 +172,6 @@ listen_notify() {
     alarm 20; recv(S, $b, 99, 0); print $b' "$LAB_DIR/notify"
 }
 
-# raw TEXT: what the socket answers to bytes that the command would never send.
-raw() {
-  printf '%s' "$1" | perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) or die;
-    connect(S, sockaddr_un($ARGV[0])) or die; alarm 10; local $/; syswrite(S, <STDIN>);
-    shutdown(S, 1); print <S>' "$WEIR_SOCKET"
-}
-
 test_start() {
   listen_notify >"$LAB_DIR/notified" &
   LAB_PID[notify]=$!
@@ -181,50 +191,6 @@ test_start() {
     --overrides "$LAB_DIR/overrides.json"
   check "that left no pins" test ! -e "$LAB_DIR/bpf/other"
   expect_equal "the first one still answers" "$(json .live show ledger)" true
-}
-
-test_protocol() {
-  local command arguments says
-
-  expect_equal "the socket: what is no JSON" "$(raw "what
-" | jq -c '[.ok, .code]')" "[false,1]"
-  expect_equal "the socket: an unknown command" "$(raw '{"command":"dance"}
-' | jq -r .error | cut -c1-23)" "unknown command 'dance'"
-  expect_equal "the socket: set without changes" "$(raw '{"command":"set"}
-' | jq -c '[.ok, .code]')" "[false,1]"
-  expect_equal "the socket: a count out of range" \
-    "$(raw '{"command":"top","arguments":{"count":0}}
-' | jq -c '[.ok, .code]')" "[false,1]"
-  while read -r command arguments says; do
-    expect_equal "the socket: $command $arguments" \
-      "$(raw "{\"command\":\"$command\",\"arguments\":$arguments}
-" | jq -c --arg says "$says" '[.ok, .code, (.error | contains($says)) or .error]')" "[false,1,true]"
-  done <<'END'
-top {"limit":"nope"} there is no limit 'nope'
-suggest {"limit":"nope"} there is no limit 'nope'
-show {"what":"nope"} 'nope'
-why {} address '': give an IPv4 or IPv6 address
-events {"count":0} count: give 1 or more
-allow {} action: give add, del or list
-deny {"action":"frob"} action: give add, del or list
-allow {"action":"add"} allow takes a text 'prefix'
-deny {"action":"del","prefix":5} deny takes a text 'prefix'
-deny {"action":"add","prefix":"10.0.0.0/99"} '10.0.0.0/99'
-deny {"action":"add","prefix":"10.0.0.1","for":"1ms"} for: '1ms' is out of range: write 1s to 366d
-deny {"action":"add","prefix":"10.0.0.1","confirm":5} confirm: ''
-ban {"action":"del"} ban takes an 'action', del, and a text 'key'
-set {"limit":"per-ip","changes":{"rate":5}} an object 'changes' of 1 to 32 texts
-set {"limit":"per-ip","changes":{"rate":"7pps"},"confirm":"2h"} confirm: '2h' is out of range
-set {"limit":"per-ip","changes":{"rate":"7pps"},"session":7} SSH_CONNECTION ''
-reload {"confirm":"soon"} confirm: 'soon'
-confirm {"undo":true} nothing waits to be confirmed
-freeze {} freeze and thaw take a text 'service'
-thaw {"service":"web","loop":3} freeze and thaw take a text 'service'
-report {"service":"web"} report takes a text 'service', a boolean 'pass'
-report {"service":"web","pass":true,"response_ns":0} a number 'response_ns' above 0
-END
-  expect_equal "none of which has changed anything" \
-    "$(json '[.limits[0].settings.rate, .lists.deny.ipv4, .lists.allow.ipv4]' show)" "[1000,0,0]"
 }
 
 test_show() {
@@ -281,6 +247,10 @@ test_reload() {
   kill -HUP "${LAB_PID[weir]}"
   check "SIGHUP on a bad file is in the events" wait_for 5 eval \
     '[ "$(weir events | grep -c "reload refused, nothing changed: .*weir.yaml:7")" = 2 ]'
+  mv "$LAB_DIR/weir.yaml" "$LAB_DIR/weir.5bps"
+  mkdir "$LAB_DIR/weir.yaml"
+  expect_exit "a folder for a file is refused" 1 "weir.yaml: is not a regular file" weir reload
+  rmdir "$LAB_DIR/weir.yaml"
   write_config weir.yaml "$LAB_IF_S" 1000pps
   kill -HUP "${LAB_PID[weir]}"
   check "SIGHUP reloads" wait_for 5 eval \
@@ -474,7 +444,6 @@ test_nothing_there
 test_check
 test_run_refusals
 test_start
-test_protocol
 test_show
 test_set
 test_reload

@@ -199,8 +199,13 @@ test_read_only_pins() {
   start_weir
   check "writable again, a start goes on from there" wait_for 5 refuses_more_than 0
   note_maps
-  detach
+  or_give_up mount -o remount,ro "$LAB_DIR/bpf"
+  expect_exit "a controller that can't take its pins away says so" 2 "not all of it is away" \
+    "$WEIR" stop --detach
   await weir
+  check "and so does its log" grep -q "$WEIR_PINS can't be removed" "$LAB_DIR/weir.err"
+  or_give_up mount -o remount,rw "$LAB_DIR/bpf"
+  detach
   expect_equal "and a detach leaves nothing" "$(leftovers)" ""
 }
 

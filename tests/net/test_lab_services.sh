@@ -59,7 +59,7 @@ test_shedder() {
 
 test_others() {
   start_part breaker "breaker --seconds 12"
-  start_part governor "governor --seconds 16"
+  start_part governor "governor --seconds 24"
   start_part idle "breaker --seconds 12" env "WEIR=$LAB_DIR/weir"
   end_part breaker 0
   said breaker kept 4

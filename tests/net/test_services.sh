@@ -65,6 +65,12 @@ test_governor_of_reports() {
   expect_offer_is_enforced climbed
   weir set udp-rate rate=1500pps >/dev/null
   expect_equal "G11: an operator's value is shown" "$(governor offer)" 1500
+  check "what its governor moves is not said to be set" \
+    eval '! weir show udp-rate | grep "was set"'
+  weir set udp-rate untracked=drop >/dev/null
+  expect_exit "what an operator sets is, and that alone" 0 \
+    "udp-rate was set: untracked=drop (in the file: pass), until" weir show udp-rate
+  weir set udp-rate untracked=pass >/dev/null
   say 1 "app fail"
   expect_equal "frozen: failures don't move it" "$(governor offer)" 1500
   expect_offer_is_enforced set

@@ -138,6 +138,8 @@ test_totals() {
   totals "adds up" 0 "5 passed, 0 failed" "unit/b"
   part a 'echo "  x.c:3: 1 == 2"; echo "FAIL s/t"; echo "2 passed, 1 failed"; exit 1'
   totals "shows a failure and its detail" 1 "2 passed, 1 failed" "x.c:3: 1 == 2"
+  part a 'printf half; echo "FAIL s/t"; echo "2 passed, 1 failed"; exit 1'
+  totals "shows the end where a failure has no line" 1 "2 passed, 1 failed" "halfFAIL s/t"
   part a 'echo "2 passed, 0 failed"'
   part b 'echo about to; kill -SEGV $$'
   totals "a crash is a failure" 1 "2 passed, 1 failed" "exit 139 without a count"
@@ -164,6 +166,36 @@ test_skips() {
   export WEIR_STRICT=0
 }
 
+# What the made-up test.sh says; it fails in every run but a clone's first.
+write_soaked() {
+  rm -rf "${tree:?}"/* "$tree/.git"
+  mkdir "$tree/scripts"
+  cp "$LAB_ROOT/scripts/soak.sh" "$tree/scripts/"
+  cat >"$tree/scripts/test.sh" <<'END'
+#!/bin/sh
+mkdir -p build/log
+[ ! -e build/before ] || { echo "  unit/a: FAIL exit 1"; echo "$*: 0 passed, 1 failed"; exit 1; }
+touch build/before
+echo "$*: 1 passed, 0 failed"
+END
+  chmod +x "$tree/scripts/test.sh"
+  git -C "$tree" init -q && git -C "$tree" add scripts &&
+    git -C "$tree" -c user.name=weir -c user.email=weir@localhost commit -qm soaked
+}
+
+test_soak() {
+  local soak=$tree/scripts/soak.sh
+
+  need git
+  write_soaked
+  expect_exit "soak.sh: two runs side by side" 0 "ok run 2: unit: 1 passed, 0 failed" "$soak" 2 2 unit
+  write_soaked
+  expect_exit "soak.sh: runs that fail are counted" 1 $'\n1 passed, 2 failed' "$soak" 3 1 unit
+  expect_exit "soak.sh: and show what failed" 1 $'\n      unit/a: FAIL exit 1' "$soak" 2 1 unit
+  expect_exit "soak.sh: no runs" 64 "'0': give a whole number of runs from 1" "$soak" 0
+  expect_exit "soak.sh: too many at once" 64 "'21': give" "$soak" 20 21
+}
+
 test_usage() {
   expect_exit "test.sh: an unknown group" 64 "no group 'unti'" "$LAB_ROOT/scripts/test.sh" unti
   expect_exit "deps.sh: an unknown option" 64 "unknown '-q'" "$LAB_ROOT/scripts/deps.sh" -q
@@ -177,6 +209,7 @@ test_layers
 test_looks
 test_totals
 test_skips
+test_soak
 test_usage
 rm -rf "$tree"
 finish

@@ -34,6 +34,18 @@ test_usage() {
   expect_exit "two interfaces" 64 "run.sh INTERFACE" "$run" lo lo
 }
 
+# As on a busy machine: seconds between the command, the change and the answer.
+write_slow_weir() {
+  cat >"$folder/weir" <<END
+#!/bin/sh
+[ "\$1" = set ] || exec "$LAB_ROOT/build/weir" "\$@"
+sleep 1
+"$LAB_ROOT/build/weir" "\$@" || exit 1
+sleep 1
+END
+  chmod +x "$folder/weir"
+}
+
 # However many a busy machine sent.
 every_packet_passes() {
   "$run" --without-weir --seconds 4 >"$folder/lab" &&
@@ -45,6 +57,9 @@ test_lab() {
   write_idle_weir
   expect_exit "a weir that limits nothing breaks the promise" 1 \
     "BROKEN  the flooder got at most" env WEIR="$folder/weir" "$run" --seconds 4
+  write_slow_weir
+  expect_exit "a change that comes late breaks no promise" 0 "kept    it got no less" \
+    env WEIR="$folder/weir" "$run" --seconds 6
   expect_exit "a weir that doesn't start is said so" 1 "weir did not start" \
     env WEIR=/bin/false "$run" --seconds 4
   check "no lab is left" no_lab_left

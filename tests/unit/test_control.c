@@ -132,6 +132,30 @@ static void half_open_client_still_gets_its_answer(void)
 	teardown();
 }
 
+/* "printf … | nc -NU SOCKET": the end may be seen while the first answer is still made. */
+static void half_open_client_gets_all_its_answers(void)
+{
+	int fd;
+
+	setup();
+	fd = join();
+	say(fd, "{\"command\":\"later\"}\n{\"command\":\"echo\"}\n{\"command\":\"none\"}\nrest");
+	shutdown(fd, SHUT_WR);
+	pump();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(owed);
+	weir_control_reply(owed, json_integer(1));
+	for (int i = 0; i < 2; i++) {
+		json_t *got = answer(fd);
+
+		CU_ASSERT(json_is_true(at(got, "ok")));
+		json_decref(got);
+	}
+	CU_ASSERT(fails_with(fd, 1, "unknown"));
+	CU_ASSERT_PTR_NULL(line(fd));
+	close(fd);
+	teardown();
+}
+
 static void client_that_leaves_is_forgotten(void)
 {
 	int fd;
@@ -361,7 +385,8 @@ static void who_idles_makes_room(void)
 
 WEIR_TESTS("control", TEST(answers_each_line_in_order),
 	   TEST(malformed_requests_are_refused_one_by_one), TEST(request_without_an_end_is_cut_off),
-	   TEST(half_open_client_still_gets_its_answer), TEST(client_that_leaves_is_forgotten),
+	   TEST(half_open_client_still_gets_its_answer),
+	   TEST(half_open_client_gets_all_its_answers), TEST(client_that_leaves_is_forgotten),
 	   TEST(end_of_the_server_ends_everybody), TEST(last_answer_is_sent_before_the_end),
 	   TEST(idle_client_is_sent_away_but_not_one_that_waits),
 	   TEST(who_does_not_read_waits_for_himself_alone), TEST(requests_that_pile_up_wait),

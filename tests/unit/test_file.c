@@ -158,6 +158,39 @@ static void a_place_that_cannot_be_is_refused(void)
 	end();
 }
 
-WEIR_TESTS("file", TEST(is_written_whole), TEST(stays_as_it_was_where_a_step_fails),
+/* As where a volume is mounted for it: weir must not put a file in the link's place. */
+static void what_a_link_leads_to_is_replaced(void)
+{
+	char target[80], second[80], left[96];
+	struct stat st;
+
+	begin();
+	snprintf(target, sizeof(target), "%s/t", folder);
+	snprintf(second, sizeof(second), "%s/s", folder);
+	snprintf(left, sizeof(left), "%s.new", target);
+	CU_ASSERT_EQUAL(symlink(second, path), 0);
+	CU_ASSERT_EQUAL(symlink("t", second), 0);
+	/* The first time there is nothing. */
+	CU_ASSERT_EQUAL(weir_file_replace(path, OLD), 0);
+	CU_ASSERT_EQUAL(weir_file_replace(path, NEW), 0);
+	CU_ASSERT_TRUE(holds(NEW));
+	CU_ASSERT_EQUAL(lstat(path, &st), 0);
+	CU_ASSERT_TRUE(S_ISLNK(st.st_mode));
+	CU_ASSERT_EQUAL(lstat(second, &st), 0);
+	CU_ASSERT_TRUE(S_ISLNK(st.st_mode));
+	CU_ASSERT_EQUAL(lstat(target, &st), 0);
+	CU_ASSERT_TRUE(S_ISREG(st.st_mode));
+	CU_ASSERT_EQUAL(rename(target, left), 0);
+	weir_file_sweep(path);
+	CU_ASSERT(access(left, F_OK) < 0);
+	CU_ASSERT_EQUAL(symlink("s", target), 0);
+	CU_ASSERT_EQUAL(weir_file_replace(path, NEW), -ELOOP);
+	unlink(target);
+	unlink(second);
+	end();
+}
+
+WEIR_TESTS("file", TEST(is_written_whole), TEST(what_a_link_leads_to_is_replaced),
+	   TEST(stays_as_it_was_where_a_step_fails),
 	   TEST(a_folder_that_is_not_synced_is_no_error), TEST(follows_nobodys_link),
 	   TEST(a_place_that_cannot_be_is_refused))

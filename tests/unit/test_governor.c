@@ -18,6 +18,7 @@ struct bench {
 	int push_error, read_error, pushes;
 	char lines[64][256];
 	int line_count;
+	double (*rounds)(double); /* what the control keeps of an offer, NULL: all */
 };
 
 static int bench_push(void *context, double offer)
@@ -26,7 +27,7 @@ static int bench_push(void *context, double offer)
 
 	bench->pushes++;
 	if (!bench->push_error)
-		bench->committed = offer;
+		bench->committed = bench->rounds ? bench->rounds(offer) : offer;
 	return bench->push_error;
 }
 
@@ -259,6 +260,32 @@ static void an_outside_writer_is_honoured(void)
 	CU_ASSERT_EQUAL(bench.line_count, 0);
 }
 
+/* Whichever way: no offer is one that its next step rounds to again, at no wall. */
+static void a_control_of_whole_numbers_is_moved_on(void)
+{
+	double (*const ways[])(double) = { round, floor, ceil };
+
+	for (int i = 0; i < 3 * 300; i++) {
+		struct bench bench = { .rounds = ways[i % 3] };
+		struct weir_governor governor = governor_on(&bench, 20, 10000);
+		double wall = 2 + i / 3;
+
+		for (int window = 0; window < 60; window++)
+			one(&governor, 10000,
+			    bench.committed > wall ? 1 - wall / bench.committed : 0);
+		CU_ASSERT(bench.committed <= 1.2 * wall + 1);
+		for (int window = 0; window < 60; window++)
+			one(&governor, 10000, 0);
+		CU_ASSERT(bench.committed > 9000);
+		for (int window = 0; window < 200; window++)
+			one(&governor, 10000, 0.06);
+		CU_ASSERT(bench.committed <= 2);
+		/* Of what it pushed nothing was taken for an outside writer's. */
+		for (int line = 0; line < 64; line++)
+			CU_ASSERT_PTR_NULL(strstr(bench.lines[line], "outside"));
+	}
+}
+
 static void an_unconfirmed_push_is_waited_for(void)
 {
 	struct bench bench = { 0 };
@@ -340,5 +367,6 @@ WEIR_TESTS("governor", TEST(decide_keeps_its_bounds), TEST(decide_backs_off_by_s
 	   TEST(decide_is_defined_for_anything), TEST(memory_needs_a_streak),
 	   TEST(settles_below_a_moving_wall), TEST(robust_target_is_at_the_ceiling_soon),
 	   TEST(climb_modes_are_named), TEST(an_outside_writer_is_honoured),
-	   TEST(an_unconfirmed_push_is_waited_for), TEST(a_refused_push_is_made_again),
-	   TEST(windows_are_deltas), TEST(knobs_beyond_reason_are_defined))
+	   TEST(a_control_of_whole_numbers_is_moved_on), TEST(an_unconfirmed_push_is_waited_for),
+	   TEST(a_refused_push_is_made_again), TEST(windows_are_deltas),
+	   TEST(knobs_beyond_reason_are_defined))

@@ -42,10 +42,15 @@ static void long_and_strange_lines_are_kept_as_far_as_they_go(void)
 	longer[sizeof(longer) - 1] = '\0';
 	weir_journal_add(journal, 1, longer);
 	weir_journal_add(journal, 2, "a program called \xff\xfe");
+	/* The last character of the room has two bytes, and the cut between them. */
+	memcpy(longer + WEIR_JOURNAL_TEXT - 2, "\xc3\xbc", 2);
+	weir_journal_add(journal, 3, longer);
 	lines = weir_journal_json(journal, 5);
-	CU_ASSERT_EQUAL(json_array_size(lines), 2);
+	CU_ASSERT_EQUAL(json_array_size(lines), 3);
+	CU_ASSERT_EQUAL(strlen(text(lines, "2.text")), WEIR_JOURNAL_TEXT - 1);
+	CU_ASSERT_STRING_EQUAL(text(lines, "2.text") + WEIR_JOURNAL_TEXT - 3, "l?");
 	CU_ASSERT_EQUAL(strlen(text(lines, "0.text")), WEIR_JOURNAL_TEXT - 1);
-	CU_ASSERT_STRING_EQUAL(text(lines, "1.text"), "(a line that is not UTF-8)");
+	CU_ASSERT_STRING_EQUAL(text(lines, "1.text"), "a program called ??");
 	json_decref(lines);
 	weir_journal_free(journal);
 }

@@ -441,6 +441,12 @@ static void a_full_list_takes_no_more(void)
 	fill(&lists.tables[WEIR_DENY], WEIR_LIST_MAX, 6);
 	CU_ASSERT_EQUAL(apply(SECOND_FILE), -E2BIG);
 	CU_ASSERT_EQUAL(kernel.maps[WEIR_TRIE_DENY4].count, 0);
+	/* What is on it already needs no room to be extended. */
+	fill(&lists.tables[WEIR_DENY], WEIR_LIST_MAX, 4);
+	lists.tables[WEIR_DENY].entries[0].expires_ns = 1;
+	lists.tables[WEIR_DENY].entries[0].effective_ns = 1;
+	CU_ASSERT_EQUAL(list_add(WEIR_DENY, "11.0.0.0", 0), 0);
+	CU_ASSERT_EQUAL(lists.tables[WEIR_DENY].entries[0].expires_ns, WEIR_LIST_FOREVER);
 	end();
 }
 

@@ -223,6 +223,18 @@ static void one_value_is_a_list_of_one(void)
 	weir_policy_free(b);
 }
 
+/* As Notepad saves it. */
+static void a_byte_order_mark_and_crlf_change_nothing(void)
+{
+	struct weir_policy *policy =
+		PARSED("\xef\xbb\xbfversion: 1\r\nmode: monitor\r\nlimits:\r\n"
+		       "  - name: x\r\n    key: none\r\n    bucket: {rate: 1pps}\r\n");
+
+	CU_ASSERT_EQUAL(policy->mode, WEIR_POLICY_MONITOR);
+	CU_ASSERT_EQUAL(policy->limits[0].line, 4);
+	weir_policy_free(policy);
+}
+
 static void a_policy_prints_and_loads_back(void)
 {
 	struct weir_policy *policy = PARSED(design);
@@ -444,6 +456,7 @@ static void every_enum_has_its_word(void)
 WEIR_TESTS("policy", TEST(the_design_example_is_understood), TEST(what_is_left_out_has_its_default),
 	   TEST(ledger_keys_round_up_to_a_power_of_two),
 	   TEST(a_default_burst_is_a_second_of_the_rate_D17), TEST(one_value_is_a_list_of_one),
+	   TEST(a_byte_order_mark_and_crlf_change_nothing),
 	   TEST(a_policy_prints_and_loads_back), TEST(equal_sees_every_difference),
 	   TEST(long_lists_arrive_whole_U16), TEST(what_is_not_built_is_refused_by_name),
 	   TEST(other_features_are_told_apart), TEST(the_shipped_files_load),

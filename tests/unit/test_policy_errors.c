@@ -54,8 +54,8 @@ static void the_yaml_itself(void)
 		{ "mode: enforce\n", "w.yaml:1: field 'version': is missing: add it" },
 		{ "version:\n", "w.yaml:1: field 'version': 'version' has no value" },
 		{ "version: 2\n", "w.yaml:1: field 'version': '2' is not known: write 1" },
-		{ "version: 0\n", "field 'version': '0' is zero" },
-		{ "version: 1.0\n", "field 'version': '1.0' is not a whole number" },
+		{ "version: 0\n", "field 'version': '0' is not known: write 1" },
+		{ "version: 1.0\n", "field 'version': '1.0' is not known: write 1" },
 		{ V "limit: []\n", "w.yaml:2: 'limit' is not known here: write one of version," },
 		{ V V, "w.yaml:2: 'version' is there twice (first on line 1): keep one" },
 		{ LIMIT(BUCKET BUCKET), "w.yaml:6: 'bucket' is there twice (first on line 5)" },
@@ -105,6 +105,11 @@ static void the_top_level(void)
 		{ V "interfaces: [{name: a/b}]\n",
 		  "'a/b' can't be used: write the name of a network "
 		  "interface" },
+		{ V "interfaces: [{name: \"eth0:1\"}]\n",
+		  "'eth0:1' can't be used: write the name of a network interface" },
+		{ V "limits: [{name: a, key: none, bucket: {rate: 1byte/d}}]\n",
+		  "field 'bucket.rate': '8bit/d' is too slow, so that a frame would take more "
+		  "than 2 years: write at least 2byte/d" },
 		{ V "interfaces: [{name: \"\"}]\n",
 		  "field 'interfaces[1].name': '' can't be used" },
 		{ V "interfaces: [{name: eth0, mode: skb}]\n",
@@ -187,7 +192,12 @@ static void the_limits(void)
 		{ LIMIT("    sliding: {quota: 4097, window: 1s}\n"), "write 1 to 4096" },
 		{ LIMIT("    sliding: {quota: 1}\n"),
 		  "field 'limits[x].sliding.window': is missing" },
-		{ LIMIT("    sliding: {quota: 1, window: 1}\n"), "'1' has no unit: write a time" },
+		{ LIMIT("    sliding: {quota: 1, window: 1}\n"),
+		  "'1' has no unit: write a time such as 500ns, 10us, 100ms, 1s, 5m, 2h or 1d, "
+		  "from 1us to 30d" },
+		{ LIMIT("    sliding: {quota: 0, window: 1s}\n"), "2k, 3M or 1G, from 1 to 4096" },
+		{ "version: x\n", "w.yaml:1: field 'version': 'x' is not known: write 1" },
+		{ SERVICE("    shedder: {beta: x}\n"), "write 1.5 or 0.1, from 0 to 0.999999" },
 		{ LIMIT("    sliding: {quota: 1, window: 31d}\n"),
 		  "out of range: write 1us to 30d" },
 		{ LIMIT("    period: {quota: 1, period: 1d, align: yes}\n"),
@@ -252,6 +262,10 @@ static void the_keys(void)
 		  "GiB: "
 		  "write at most 131072" },
 		{ V "limits:\n  - name: bans\n    key: none\n" BUCKET,
+		  "the name is a word of weir show" },
+		{ V "limits:\n  - name: all\n    key: none\n" BUCKET,
+		  "the name is a word of weir show" },
+		{ V "limits:\n  - name: ledger\n    key: none\n" BUCKET,
 		  "the name is a word of weir show" },
 	};
 

@@ -145,8 +145,8 @@ static const char *write_file(const void *text, size_t length)
 
 static void lists_take_comments_blanks_and_crlf(void)
 {
-	static const char text[] = "# ours\r\n192.0.2.0/24\r\n\r\n  2001:db8::/32\t# theirs\n"
-				   "\n#\n198.51.100.7";
+	static const char text[] = "\xef\xbb\xbf# ours\r\n192.0.2.0/24\r\n\r\n"
+				   "  2001:db8::/32\t# theirs\n\n#\n198.51.100.7";
 	struct weir_prefixes list = { 0 };
 	struct weir_error err = { "" };
 

@@ -323,6 +323,41 @@ static void every_movement_names_its_signal(void)
 	weir_service_free(service);
 }
 
+/* The CPU of a busy host goes up and down around the threshold: weir events has 1000 lines. */
+static void a_ceiling_that_refuses_nobody_is_not_said_all_the_time(void)
+{
+	const struct weir_service_conf conf = conf_of(false, true, false);
+	struct weir_service_counts counts = { 0 };
+	struct world world = { 0 };
+	struct weir_service *service = service_of(&conf, &world);
+	int64_t now_ns = 0;
+
+	for (int i = 0; i < 600; i++) {
+		now_ns += 100 * MS;
+		weir_service_tick(service, now_ns, &counts, i & 2 ? 950 : 850);
+	}
+	CU_ASSERT(world.movements > 0 && world.movements <= 6);
+	/* Where it stays it is said, a little later. */
+	for (int i = 0; i < 120; i++) {
+		now_ns += 100 * MS;
+		weir_service_tick(service, now_ns, &counts, 100);
+	}
+	CU_ASSERT(isinf(world.last.to));
+	/* One that refuses is said at once, however often. */
+	world.movements = 0;
+	for (int i = 0; i < 10; i++) {
+		for (int j = 0; j < 2; j++) {
+			counts.shed++;
+			now_ns += 100 * MS;
+			weir_service_tick(service, now_ns, &counts, 950);
+		}
+		now_ns += 5 * SECOND;
+		weir_service_tick(service, now_ns, &counts, 100);
+	}
+	CU_ASSERT_EQUAL(world.movements, 20);
+	weir_service_free(service);
+}
+
 static void refused_push_is_said_and_made_again(void)
 {
 	const struct weir_service_conf conf = conf_of(false, false, true);
@@ -389,5 +424,7 @@ WEIR_TESTS("service", TEST(counts_before_the_first_tick_are_the_past),
 	   TEST(counts_that_go_back_are_a_new_start), TEST(g2_ratio_is_the_formula),
 	   TEST(late_tick_equals_the_ticks_it_missed), TEST(frozen_loop_keeps_its_output),
 	   TEST(unchanged_loops_go_on_over_new_settings), TEST(tick_is_the_narrower_bucket),
-	   TEST(every_movement_names_its_signal), TEST(refused_push_is_said_and_made_again),
+	   TEST(every_movement_names_its_signal),
+	   TEST(a_ceiling_that_refuses_nobody_is_not_said_all_the_time),
+	   TEST(refused_push_is_said_and_made_again),
 	   TEST(response_times_are_of_the_last_seconds), TEST(slots_hold_what_they_say))

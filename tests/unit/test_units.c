@@ -159,7 +159,7 @@ static const struct {
 	{ parse_ratio, "1.", -EINVAL, "is not a number" },
 	{ parse_ratio, "1.1234567", -EINVAL, "up to 6 decimals" },
 	{ parse_ratio, "01", -EINVAL, "is not a number" },
-	{ parse_ratio, "2147483648", -ERANGE, "0 to 2147483647" },
+	{ parse_ratio, "2147483648", -ERANGE, "is too large" },
 	{ parse_ratio, "nan", -EINVAL, "is not a number" },
 	{ parse_percent, "5", -EINVAL, "write 5% or 0.5%" },
 	{ parse_percent, "%", -EINVAL, "is not a share" },
@@ -241,6 +241,11 @@ static void times_counts_sizes_ratios(void)
 	CU_ASSERT_STRING_EQUAL(weir_time_print(v, text), "1500ms");
 	CU_ASSERT_STRING_EQUAL(weir_time_print(86400 * SEC, text), "1d");
 	CU_ASSERT_STRING_EQUAL(weir_time_print(90 * SEC, text), "90s");
+	CU_ASSERT_STRING_EQUAL(weir_time_print_left(0, text), "1s");
+	CU_ASSERT_STRING_EQUAL(weir_time_print_left(1, text), "1s");
+	CU_ASSERT_STRING_EQUAL(weir_time_print_left(SEC, text), "1s");
+	CU_ASSERT_STRING_EQUAL(weir_time_print_left(60 * SEC - 1, text), "1m");
+	CU_ASSERT_STRING_EQUAL(weir_time_print_left(60 * SEC + 1, text), "61s");
 	CU_ASSERT_EQUAL(weir_time_parse("5m", &v, &err), 0);
 	CU_ASSERT_EQUAL(v, 300 * SEC);
 	CU_ASSERT_EQUAL(weir_count_parse("3M", &v, &err), 0);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "cli/cli.h"
 #include "controller/control.h"
 #include "controller/engine.h"
+#include "controller/overrides.h"
 #include "controller/own.h"
 #include "controller/report.h"
 #include "weir/place.h"
@@ -34,6 +36,35 @@ static void say_own(const struct weir_policy *policy)
 	}
 }
 
+/* ---- what the file doesn't say ---- */
+
+static void note(void *notes, const char *line)
+{
+	json_array_append_new(notes, json_string(line));
+}
+
+/* What a start or reload would meet here, now: the policy, once it is shown, with what is kept. */
+static json_t *take_notes(const struct weir_cli *cli, struct weir_policy *policy)
+{
+	const char *overrides = cli->overrides ? cli->overrides : WEIR_OVERRIDES_DEFAULT;
+	json_t *notes = json_array();
+	struct weir_error err;
+
+	if (!policy->interface_count)
+		note(notes, "interfaces: none, so nothing is limited: name one");
+	for (size_t i = 0; i < policy->interface_count; i++) {
+		const char *name = policy->interfaces[i].name;
+
+		if (if_nametoindex(name))
+			continue;
+		weir_error_set(&err, 0, "interface %s: there is none of this name here now", name);
+		note(notes, err.text);
+	}
+	if (weir_overrides_apply(overrides, policy, note, notes, &err))
+		note(notes, err.text);
+	return notes;
+}
+
 static int say_text(const struct weir_policy *policy, const struct weir_shape *shape)
 {
 	if (weir_policy_print(policy, stdout))
@@ -41,12 +72,20 @@ static int say_text(const struct weir_policy *policy, const struct weir_shape *s
 	printf("# ledger: %u places, %.1f MB of kernel memory on %u CPUs\n",
 	       shape->sets * WEIR_WAYS, (double)weir_shape_bytes(shape) / 1e6, shape->cpus);
 	say_own(policy);
-	if (!policy->interface_count)
-		puts("# interfaces: none, so nothing is limited: name one");
 	return WEIR_EXIT_OK;
 }
 
-static int say_json(const struct weir_cli *cli, const struct weir_policy *policy,
+static void say_notes(json_t *notes)
+{
+	json_t *line;
+	size_t i;
+
+	json_array_foreach(notes, i, line)
+		printf("# %s\n", json_string_value(line));
+	json_decref(notes);
+}
+
+static int say_json(const struct weir_cli *cli, struct weir_policy *policy,
 		    const struct weir_shape *shape)
 {
 	char *text = NULL;
@@ -61,12 +100,13 @@ static int say_json(const struct weir_cli *cli, const struct weir_policy *policy
 	fclose(out);
 	for (size_t i = 0; i < policy->limit_count; i++)
 		own += own_bytes(policy, &policy->limits[i]);
-	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "schema", WEIR_JSON_SCHEMA,
+	made = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "schema",
+			 WEIR_JSON_SCHEMA,
 			 "file", policy->file, "interfaces", (json_int_t)policy->interface_count,
 			 "limits", (json_int_t)policy->limit_count, "places",
 			 (json_int_t)shape->sets * WEIR_WAYS, "memory_bytes",
 			 (json_int_t)weir_shape_bytes(shape), "own_memory_bytes", (json_int_t)own,
-			 "policy", text);
+			 "policy", text, "notes", take_notes(cli, policy));
 	free(text);
 	return weir_cli_print_json(cli, made);
 }
@@ -90,6 +130,8 @@ static int run(struct weir_cli *cli)
 		code = weir_cli_fail(cli, weir_error_code(rc), &err);
 	else
 		code = cli->json ? say_json(cli, policy, &shape) : say_text(policy, &shape);
+	if (!rc && !cli->json)
+		say_notes(take_notes(cli, policy));
 	weir_policy_free(policy);
 	return code;
 }
@@ -99,7 +141,7 @@ const struct weir_command weir_command_check = {
 	.arguments = "[FILE]",
 	.summary = "validate a configuration without touching the kernel, print all that it means",
 	.example = "  weir check /etc/weir/weir.yaml",
-	.options = WEIR_OPTION_CONFIG,
+	.options = WEIR_OPTION_CONFIG | WEIR_OPTION_OVERRIDES,
 	.most = 1,
 	.run = run,
 };

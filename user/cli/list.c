@@ -7,7 +7,6 @@
 #include "cli/pinned.h"
 #include "cli/table.h"
 #include "controller/units.h"
-#include "weir/bucket.h"
 
 static const char *time_left(json_t *entry, char *text)
 {
@@ -15,9 +14,7 @@ static const char *time_left(json_t *entry, char *text)
 
 	if (!json_is_integer(left))
 		return "for ever";
-	return weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
-				       WEIR_NS_PER_SEC,
-			       text);
+	return weir_time_print_left((uint64_t)json_integer_value(left), text);
 }
 
 static int say_list(const struct weir_cli *cli, json_t *result)

@@ -104,6 +104,15 @@ static int usage(const struct weir_cli *cli, const char *what, const char *value
 				  cli->command->name);
 }
 
+/* `letter`: of a short one, which may stand anywhere in a word that getopt is not yet done with. */
+static int unknown(const struct weir_cli *cli, int letter, const char *word)
+{
+	char option[] = { '-', (char)letter, '\0' };
+	bool is_short = letter > 0 && letter < 0x80 && strncmp(word, "--", 2);
+
+	return usage(cli, "unknown option", is_short ? option : word);
+}
+
 static int read_count(struct weir_cli *cli, const char *name, const char *text)
 {
 	char *end;
@@ -229,10 +238,10 @@ int weir_cli_parse(struct weir_cli *cli, const struct weir_command *command, int
 			cli->json = true;
 			continue;
 		}
-		if (letter == ':' || letter == '?' || !bit_of(command, letter))
-			rc = usage(cli,
-				   letter == ':' ? "a value is missing after" : "unknown option",
-				   argv[optind - 1]);
+		if (letter == ':')
+			rc = usage(cli, "a value is missing after", argv[optind - 1]);
+		else if (letter == '?' || !bit_of(command, letter))
+			rc = unknown(cli, letter == '?' ? optopt : letter, argv[optind - 1]);
 		else
 			rc = take(cli, bit_of(command, letter), optarg);
 		if (rc) {

@@ -38,30 +38,39 @@ static void add_setting(struct weir_table *table, json_t *limit)
 			json_is_true(json_object_get(limit, "estimated")) ? " (estimated)" : "");
 }
 
-/* What was set and the file doesn't say. What a governor moves, moves all the time. */
+/* What a governor moves, moves all the time: a bucket's rate, a gate's limit. */
+static bool is_governed(json_t *limit, const char *field)
+{
+	return json_is_string(json_object_get(limit, "governor")) &&
+	       (!strcmp(field, "rate") || !strcmp(field, "limit"));
+}
+
+/* What was set and the file doesn't say. */
 static void say_set(json_t *limit)
 {
 	json_t *set = json_object_get(limit, "set"), *saved = json_object_get(limit, "saved");
 	const char *name = weir_json_text(limit, "name"), *field;
-	size_t kept = 0;
+	size_t said = 0, kept = 0;
 	json_t *change;
 
-	if (!json_object_size(set) || json_is_string(json_object_get(limit, "governor")))
-		return;
-	printf("%s was set:", name);
 	json_object_foreach(set, field, change)
 	{
 		json_t *now = json_object_get(change, "now");
 
+		if (is_governed(limit, field))
+			continue;
+		if (!said++)
+			printf("%s was set:", name);
 		kept += json_equal(json_object_get(saved, field), now);
 		printf(" %s=%s (in the file: %s)", field, json_string_value(now),
 		       weir_json_text(change, "file"));
 	}
-	printf(", %s; weir unset %s goes back\n",
-	       kept == json_object_size(set) ? "kept" :
-	       kept			     ? "kept in part" :
-					       "until the next reload or start",
-	       name);
+	if (said)
+		printf(", %s; weir unset %s goes back\n",
+		       kept == said ? "kept" :
+		       kept	    ? "kept in part" :
+				      "until the next reload or start",
+		       name);
 }
 
 /* Whether what monitor mode counted is worth a column. */
@@ -190,13 +199,11 @@ static void say_bans(json_t *bans)
 	heading(&table, (const char *const[]){ "LIMIT", "KEY", "LEFT", NULL });
 	json_array_foreach(bans, i, ban)
 	{
-		/* To the second. */
-		uint64_t left = (uint64_t)weir_json_number(ban, "left_ns") / WEIR_NS_PER_SEC *
-				WEIR_NS_PER_SEC;
+		uint64_t left = (uint64_t)weir_json_number(ban, "left_ns");
 
 		weir_table_add(&table, "%s", weir_json_text(ban, "limit"));
 		weir_table_add(&table, "%s", weir_json_text(ban, "key"));
-		weir_table_add(&table, "%s", weir_time_print(left, time));
+		weir_table_add(&table, "%s", weir_time_print_left(left, time));
 	}
 	weir_table_print(&table);
 }
@@ -209,7 +216,7 @@ static void say_waiting(json_t *confirm)
 	if (!strcmp(weir_json_text(confirm, "state"), "waiting"))
 		printf("WAITS: %s goes back in %s unless weir confirm follows%s\n\n",
 		       weir_json_text(confirm, "what"),
-		       weir_time_print((left / WEIR_NS_PER_SEC + 1) * WEIR_NS_PER_SEC, time),
+		       weir_time_print_left(left, time),
 		       json_is_true(json_object_get(confirm, "save")) ? " (and is not saved yet)"
 								      : "");
 	else

@@ -34,10 +34,7 @@ static const char *print_wait(long long ns, char *text)
 	if (ns < 1000000)
 		return "<1ms";
 	if (ns >= 1000000000)
-		return weir_time_print(((uint64_t)ns / WEIR_NS_PER_SEC +
-					!!((uint64_t)ns % WEIR_NS_PER_SEC)) *
-					       WEIR_NS_PER_SEC,
-				       text);
+		return weir_time_print_left((uint64_t)ns, text);
 	snprintf(text, WEIR_UNIT_TEXT, "%lldms", (ns + 999999) / 1000000);
 	return text;
 }
@@ -80,9 +77,7 @@ static void say_lists(json_t *lists)
 		if (!json_is_object(entry))
 			continue;
 		if (json_is_integer(left))
-			weir_time_print((uint64_t)json_integer_value(left) / WEIR_NS_PER_SEC *
-						WEIR_NS_PER_SEC,
-					time);
+			weir_time_print_left((uint64_t)json_integer_value(left), time);
 		printf("on the %s list, for %s: %s\n", names[i], time,
 		       i && allowed ? "allow wins" : "the limits don't count");
 	}

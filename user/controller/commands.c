@@ -116,10 +116,14 @@ static void top(struct weir_loop *loop, struct weir_control_client *client, json
 	const char *name = json_string_value(json_object_get(arguments, "limit"));
 	json_t *count = json_object_get(arguments, "count");
 	json_int_t size = count ? json_integer_value(count) : 10;
-	bool recent = !json_is_true(json_object_get(arguments, "total"));
 	struct weir_error err;
-	int slot = WEIR_NO_LIMIT, rc;
+	bool total;
+	int slot = WEIR_NO_LIMIT, rc = weir_commands_flag(arguments, "total", &total, &err);
 
+	if (rc) {
+		fail(client, rc, &err);
+		return;
+	}
 	if (size < 1 || size > (json_int_t)WEIR_TOP_MAX) {
 		weir_error_set(&err, -ERANGE, "count '%lld': give 1 to %u", (long long)size,
 			       WEIR_TOP_MAX);
@@ -133,7 +137,7 @@ static void top(struct weir_loop *loop, struct weir_control_client *client, json
 		fail(client, slot, &err);
 		return;
 	}
-	rc = weir_ranking_ask(loop->ranking, (uint32_t)slot, (size_t)size, recent, top_done,
+	rc = weir_ranking_ask(loop->ranking, (uint32_t)slot, (size_t)size, !total, top_done,
 			      client);
 	if (rc)
 		weir_control_fail(client, 2,
@@ -205,14 +209,17 @@ static json_t *walk_next(void *context, bool *more)
 /* "10m" as of `for`; 0 for none. */
 static int read_for(json_t *arguments, uint64_t *for_ns, struct weir_error *err)
 {
-	const char *text = json_string_value(json_object_get(arguments, "for"));
+	json_t *value = json_object_get(arguments, "for");
+	const char *text = json_string_value(value);
 	int rc;
 
 	*for_ns = 0;
-	if (!text)
+	if (!value)
 		return 0;
-	rc = weir_time_parse(text, for_ns, err);
-	if (!rc && (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS))
+	rc = weir_time_parse(text ? text : "", for_ns, err);
+	if (rc)
+		weir_error_append(err, ", from 1s to 366d, or nothing for ever");
+	else if (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS)
 		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 366d, or "
 						  "nothing for ever", text);
 	if (rc)
@@ -335,7 +342,13 @@ static void events(struct weir_loop *loop, struct weir_control_client *client, j
 
 static void stop(struct weir_loop *loop, struct weir_control_client *client, json_t *arguments)
 {
-	loop->detach = json_is_true(json_object_get(arguments, "detach"));
+	struct weir_error err;
+	int rc = weir_commands_flag(arguments, "detach", &loop->detach, &err);
+
+	if (rc) {
+		fail(client, rc, &err);
+		return;
+	}
 	/* Answered when it is done: see loop.c. */
 	if (loop->stopper)
 		weir_control_fail(client, 2, "the controller is stopping");
@@ -379,7 +392,7 @@ void weir_commands_handle(void *context, struct weir_control_client *client, con
 		}
 	}
 	weir_error_set(&err, -EINVAL,
-		       "unknown command '%.64s': there are show, set, reload, confirm, top, "
+		       "unknown command '%.64s': there are show, set, unset, reload, confirm, top, "
 		       "suggest, why, watch, events, stop, allow, deny, ban, freeze, thaw, report",
 		       command);
 	fail(client, -EINVAL, &err);

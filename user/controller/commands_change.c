@@ -25,11 +25,23 @@ static int read_confirm(json_t *arguments, uint64_t *confirm_ns, struct weir_err
 	if (!value)
 		return 0;
 	rc = weir_time_parse(text ? text : "", confirm_ns, err);
-	if (!rc && (*confirm_ns < WEIR_CONFIRM_MIN_NS || *confirm_ns > WEIR_CONFIRM_MAX_NS))
+	if (rc)
+		weir_error_append(err, ", from 1s to 1h");
+	else if (*confirm_ns < WEIR_CONFIRM_MIN_NS || *confirm_ns > WEIR_CONFIRM_MAX_NS)
 		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 1h", text);
 	if (rc)
 		weir_error_prefix(err, "confirm: ");
 	return rc;
+}
+
+int weir_commands_flag(json_t *arguments, const char *name, bool *flag, struct weir_error *err)
+{
+	json_t *value = json_object_get(arguments, name);
+
+	*flag = json_is_true(value);
+	if (!value || json_is_boolean(value))
+		return 0;
+	return weir_error_set(err, -EINVAL, "%s: give true or false", name);
 }
 
 int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir_session *session,
@@ -39,8 +51,10 @@ int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir
 	const char *text = json_string_value(value);
 	int rc;
 
-	*terms = (struct weir_terms){ .save = json_is_true(json_object_get(arguments, "save")) };
-	rc = read_confirm(arguments, &terms->confirm_ns, err);
+	*terms = (struct weir_terms){ .save = false };
+	rc = weir_commands_flag(arguments, "save", &terms->save, err);
+	if (!rc)
+		rc = read_confirm(arguments, &terms->confirm_ns, err);
 	if (rc || !value)
 		return rc;
 	terms->session = session;
@@ -140,16 +154,17 @@ void weir_commands_reload(struct weir_loop *loop, struct weir_control_client *cl
 void weir_commands_confirm(struct weir_loop *loop, struct weir_control_client *client,
 			   json_t *arguments)
 {
-	bool undo = json_is_true(json_object_get(arguments, "undo"));
 	struct weir_waiting waiting = weir_engine_waiting(loop->engine);
 	char what[WEIR_CONFIRM_WHAT] = "";
 	struct weir_error err = { 0 };
-	int rc;
+	bool undo;
+	int rc = weir_commands_flag(arguments, "undo", &undo, &err);
 
 	/* It is gone with the change that waits. */
 	if (waiting.what)
 		snprintf(what, sizeof(what), "%s", waiting.what);
-	rc = undo ? weir_loop_undo(loop, &err) : weir_engine_confirm(loop->engine, &err);
+	if (!rc)
+		rc = undo ? weir_loop_undo(loop, &err) : weir_engine_confirm(loop->engine, &err);
 	if (rc)
 		fail(client, rc, &err);
 	else

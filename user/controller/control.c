@@ -33,7 +33,7 @@ struct weir_control_client {
 	struct bufferevent *events;
 	enum state state;
 	uint64_t since_ns; /* it came, or its last answer or part of one was written */
-	bool ended;   /* it sends no more: close after the answer */
+	bool ended;   /* it sends no more: close after the last answer */
 	bool reading; /* on_read is running */
 	weir_control_next part;
 	void (*part_end)(void *context);
@@ -100,11 +100,21 @@ static bool send_line(struct weir_control_client *client, json_t *line)
 
 static void on_read(struct bufferevent *events, void *arg);
 
+/* Where nothing is owed to it: of one that sends no more, its requests may still be there. */
+static enum state owed_nothing(const struct weir_control_client *client)
+{
+	struct evbuffer *input = bufferevent_get_input(client->events);
+
+	if (!client->ended || evbuffer_search_eol(input, NULL, NULL, EVBUFFER_EOL_LF).pos >= 0)
+		return WAITING;
+	return LEAVING;
+}
+
 /* After an answer: the next request may already be there. */
 static void answered(struct weir_control_client *client)
 {
 	client->since_ns = weir_monotonic_ns();
-	client->state = client->ended ? LEAVING : WAITING;
+	client->state = owed_nothing(client);
 	if (!client->reading)
 		bufferevent_trigger(client->events, EV_READ, BEV_TRIG_IGNORE_WATERMARKS);
 }
@@ -281,7 +291,7 @@ static void on_event(struct bufferevent *events, short what, void *arg)
 	    (client->state != WAITING || evbuffer_get_length(bufferevent_get_output(events)))) {
 		client->ended = true;
 		if (client->state == WAITING)
-			client->state = LEAVING;
+			client->state = owed_nothing(client);
 		return;
 	}
 	/* Idle while we owe an answer is no idleness of the client's. */

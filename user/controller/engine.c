@@ -178,9 +178,12 @@ static void close_watches(struct weir_engine *engine)
 	engine->connections = NULL;
 }
 
-/* `undo`: what a new set of pins brought goes too. An adopted one stays as it is. */
-static void close_engine(struct weir_engine *engine, bool undo)
+/* `undo`: what a new set of pins brought goes too, 0 or why it can't. An adopted one stays as it
+ * is. */
+static int close_engine(struct weir_engine *engine, bool undo)
 {
+	int code;
+
 	close_watches(engine);
 	weir_exchanges_close(&engine->exchanges);
 	weir_lists_close(&engine->lists);
@@ -190,7 +193,10 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	weir_generation_close(&engine->generation);
 	if (engine->dataplane.board)
 		weir_dataplane_unmap(&engine->dataplane);
-	weir_load_close(&engine->load, undo);
+	code = weir_load_close(&engine->load, undo);
+	if (code)
+		weir_engine_say(engine, "the pins in %s can't be removed: %s", engine->pins,
+				strerror(-code));
 	weir_policy_free(engine->policy);
 	json_decref(engine->kept);
 	json_decref(engine->saved);
@@ -200,6 +206,7 @@ static void close_engine(struct weir_engine *engine, bool undo)
 	free(engine->confirm_file);
 	weir_confirm_free(engine->confirm);
 	free(engine);
+	return code;
 }
 
 static struct weir_engine *new_engine(const struct weir_engine_options *options)
@@ -235,7 +242,7 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 	struct weir_engine *engine = new_engine(options);
 	const struct weir_terms terms = { .session = options->session };
 	struct weir_policy *policy = NULL;
-	int code;
+	int code, left = 0;
 
 	if (!engine)
 		return weir_error_set(err, -ENOMEM, "no memory for the engine");
@@ -260,9 +267,10 @@ int weir_engine_start(struct weir_engine **out, const struct weir_engine_options
 	/* Descriptors may be what it lacks, and to take programs off needs some. */
 	close_watches(engine);
 	if (engine->load.published)
-		weir_held_sweep(engine, true);
+		left = weir_held_sweep(engine, true);
 	weir_policy_free(policy);
-	close_engine(engine, true);
+	/* What is still on is found by its pins. */
+	close_engine(engine, !left);
 	return code;
 }
 
@@ -343,18 +351,22 @@ int weir_engine_netlink_fd(const struct weir_engine *engine)
 	return engine->netlink_fd;
 }
 
-void weir_engine_stop(struct weir_engine *engine, bool detach)
+int weir_engine_stop(struct weir_engine *engine, bool detach)
 {
+	int left = 0, pins;
+
 	if (!engine)
-		return;
+		return 0;
 	if (detach) {
 		/* To take programs off needs descriptors. */
 		close_watches(engine);
-		weir_held_sweep(engine, true);
+		left = weir_held_sweep(engine, true);
 		engine->load.adopted = false;
 		engine->load.published = true;
 	}
-	close_engine(engine, detach);
+	/* What is still on is found by its pins. */
+	pins = close_engine(engine, detach && !left);
+	return left ? left : pins;
 }
 
 /* No board is pinned: what a killed start or end has left, if anything. */

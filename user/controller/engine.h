@@ -36,6 +36,7 @@ enum weir_attachment {
 
 struct weir_interface_status {
 	char name[IF_NAMESIZE];
+	char renamed[IF_NAMESIZE]; /* its name by now, where that is another; else "" */
 	uint32_t ifindex; /* 0: does not exist now */
 	uint32_t slot;	  /* in weir_traffic */
 	enum weir_policy_attach asked;
@@ -137,9 +138,10 @@ int weir_engine_clock_fd(const struct weir_engine *engine);
 
 /*
  * Ends the engine. The data plane stays as it is, unless `detach`: then every program, link,
- * filter and pin of ours is taken away, and nothing else.
+ * filter and pin of ours is taken away, and nothing else. 0, or why not all of it could be, which
+ * the log says too; while a program is still on, the pins stay, for another try.
  */
-void weir_engine_stop(struct weir_engine *engine, bool detach);
+int weir_engine_stop(struct weir_engine *engine, bool detach);
 
 /*
  * `weir allow`, `weir deny`: acts before it returns, kept over reloads and restarts. `for_ns`

@@ -33,17 +33,15 @@ int weir_engine_may_change(const struct weir_engine *engine, const struct weir_t
 				      "%s waits to be confirmed for another %s: first weir "
 				      "confirm, or weir confirm --undo",
 				      waiting.what,
-				      weir_time_print((waiting.left_ns / 1000000000 + 1) *
-							      1000000000,
-						      time));
+				      weir_time_print_left(waiting.left_ns, time));
 	/* With a saved value over it the file would be another than what was gone back from. */
 	if (waiting.state == WEIR_UNDONE && !reload && terms &&
 	    (terms->confirm_ns || terms->save))
 		return weir_error_set(err, -EALREADY,
 				      "%s still says what was gone back from, and only one such "
 				      "thing can be remembered: put it right and weir reload, then "
-				      "set %s",
-				      engine->config, terms->save ? "--save" : "--confirm");
+				      "try again",
+				      engine->config);
 	return 0;
 }
 
@@ -282,6 +280,5 @@ void weir_engine_first_done(struct weir_engine *engine)
 	else if (waiting.state == WEIR_WAITING)
 		weir_engine_say(engine, "%s still waits for weir confirm: in %s it goes back",
 				waiting.what,
-				weir_time_print((waiting.left_ns / 1000000000 + 1) * 1000000000,
-						time));
+				weir_time_print_left(waiting.left_ns, time));
 }

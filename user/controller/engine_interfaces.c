@@ -126,6 +126,16 @@ static const struct weir_interface_status *find_held(const struct weir_held *hel
 	return NULL;
 }
 
+/* The one that has this name by now, instead of its own. */
+static bool find_renamed(const struct weir_held *held, const char *name)
+{
+	for (size_t i = 0; i < held->count; i++) {
+		if (!strcmp(held->status[i].renamed, name))
+			return true;
+	}
+	return false;
+}
+
 static int free_slot(bool *taken)
 {
 	for (int slot = 0; slot < WEIR_INTERFACES_MAX; slot++) {
@@ -298,15 +308,20 @@ int weir_held_take(struct weir_engine *engine, struct weir_held *plan, uint32_t 
 
 /* ---- sweep ---- */
 
-void weir_held_sweep(struct weir_engine *engine, bool all)
+int weir_held_sweep(struct weir_engine *engine, bool all)
 {
 	struct if_nameindex *interfaces = if_nameindex();
+	int code = interfaces ? 0 : -errno, one;
 	struct weir_error err;
+
+	if (code)
+		weir_engine_say(engine, "can't list the interfaces: %s", strerror(-code));
 
 	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
 		struct weir_xdp_found found;
 
-		bool held = !all && find_held(&engine->held, i->if_name);
+		bool held = !all && (find_held(&engine->held, i->if_name) ||
+				     find_renamed(&engine->held, i->if_name));
 
 		weir_tc_remove(engine->pins, engine->tc.board_id, i->if_index,
 			       held ? ~engine->hooks : WEIR_TC_HOOKS);
@@ -315,10 +330,12 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 		if (weir_xdp_look(engine->xdp.board_id, i->if_index, &found) ||
 		    found.holder != WEIR_HELD_BY_US)
 			continue;
-		if (weir_xdp_detach(engine->xdp.board_id, i->if_index, &err))
+		one = weir_xdp_detach(engine->xdp.board_id, i->if_index, &err);
+		if (one)
 			weir_engine_say(engine, "%s", err.text);
 		else
 			weir_engine_say(engine, "interface %s: no longer limited", i->if_name);
+		code = code ? code : one;
 	}
 	if (interfaces)
 		if_freenameindex(interfaces);
@@ -330,6 +347,7 @@ void weir_held_sweep(struct weir_engine *engine, bool all)
 				table_clear(engine, ifindex);
 		}
 	}
+	return code;
 }
 
 /* ---- look ---- */
@@ -371,12 +389,36 @@ static void look_at_tc(struct weir_engine *engine, struct weir_interface_status 
 				status->name);
 }
 
+/*
+ * Whether it is there by another name, with ours on it: its own name is nobody's, the other none of
+ * the file's. Then it stays limited as what it was.
+ */
+static bool keep_renamed(struct weir_engine *engine, struct weir_interface_status *status)
+{
+	char now[IF_NAMESIZE];
+	struct weir_xdp_found found;
+
+	if (!if_indextoname(status->ifindex, now) || find_held(&engine->held, now) ||
+	    weir_xdp_look(engine->xdp.board_id, status->ifindex, &found) ||
+	    found.holder != WEIR_HELD_BY_US)
+		return false;
+	if (strcmp(status->renamed, now))
+		weir_engine_say(engine, "interface %s: is called %s now, and stays limited",
+				status->name, now);
+	memcpy(status->renamed, now, sizeof(now));
+	look_at_tc(engine, status);
+	return true;
+}
+
 static void look_at(struct weir_engine *engine, struct weir_interface_status *status, bool retry)
 {
 	uint32_t ifindex = if_nametoindex(status->name);
 	struct weir_xdp_found found;
 	struct weir_error err;
 
+	if (status->attached && !ifindex && keep_renamed(engine, status))
+		return;
+	status->renamed[0] = '\0';
 	if (status->ifindex && ifindex != status->ifindex) {
 		weir_engine_say(engine, "interface %s: index %u is gone%s", status->name,
 				status->ifindex, ifindex ? ", another came" : "");

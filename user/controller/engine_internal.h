@@ -127,8 +127,8 @@ int weir_held_take(struct weir_engine *engine, struct weir_held *plan, uint32_t 
 		   struct weir_error *err);
 
 /* Takes ours off every interface that the engine does not hold and off TC hooks that no limit
- * uses; `all`: off everything. */
-void weir_held_sweep(struct weir_engine *engine, bool all);
+ * uses; `all`: off everything. 0, or the first error of XDP's; each is said in the log. */
+int weir_held_sweep(struct weir_engine *engine, bool all);
 
 /* Looks after each interface: see weir_engine_tick. */
 void weir_held_look(struct weir_engine *engine, bool retry);

@@ -29,6 +29,9 @@ int weir_engine_check_session(const struct weir_terms *terms, const struct weir_
 	for (size_t i = 0; i < held->count; i++)
 		slots[i] = held->status[i].slot;
 	weir_session_interfaces(terms->session, policy, by);
+	/* They are looked for by the names they had. */
+	for (size_t i = 0; i < held->count; i++)
+		by[i] |= *held->status[i].renamed;
 	return weir_session_check(terms->session, &ground, err);
 }
 

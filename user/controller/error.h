@@ -19,5 +19,15 @@ int weir_error_set(struct weir_error *err, int code, const char *format, ...)
 void weir_error_prefix(struct weir_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Goes on with the sentence that is there. */
+void weir_error_append(struct weir_error *err, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * An error is one line on a terminal, and a JSON string: control characters and what is not UTF-8,
+ * such as a character that was cut in two, become '?'.
+ */
+void weir_error_make_printable(char *text);
+
 /* The exit code that goes with an -errno: 1 for what was refused (bad input, not found), else 2. */
 int weir_error_code(int error);

@@ -60,8 +60,8 @@ static int parse_in_range(const struct weir_field *field, const char *text, uint
 		return 0;
 	}
 	rc = number_parser(field->type)(text, &n, err);
-	if (!rc && field->min == field->max && n != field->min)
-		rc = weir_error_set(err, -ERANGE, "'%s' is not known: write %s", text,
+	if (field->min == field->max && (rc || n != field->min))
+		rc = weir_error_set(err, rc ? rc : -ERANGE, "'%s' is not known: write %s", text,
 				    print(field->min, low));
 	else if (!rc && (n < field->min || n > field->max))
 		rc = weir_error_set(err, -ERANGE, "'%s' is out of range: write %s to %s%s", text,
@@ -70,6 +70,9 @@ static int parse_in_range(const struct weir_field *field, const char *text, uint
 	else if (rc && level)
 		weir_error_set(err, rc, "'%s' is not a limit: write %s to %s, unlimited or block",
 			       text, print(field->min, low), print(field->max, high));
+	else if (rc)
+		weir_error_append(err, ", from %s to %s", print(field->min, low),
+				  print(field->max, high));
 	if (!rc)
 		*value = n;
 	return rc;
@@ -127,7 +130,7 @@ static const char *text_rule(enum weir_field_type type, const char *text)
 	case WEIR_FIELD_IFNAME:
 	case WEIR_FIELD_IFNAMES:
 		for (const char *p = text; *p; p++) {
-			if (*p == '/' || (unsigned char)*p <= ' ' || *p == 0x7f)
+			if (*p == '/' || *p == ':' || (unsigned char)*p <= ' ' || *p == 0x7f)
 				return "write the name of a network interface, such as eth0";
 		}
 		return *text && strcmp(text, ".") && strcmp(text, "..")

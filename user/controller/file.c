@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PATH_SIZE 4096
+#define LINKS_MAX 16
 
 int weir_file_open(const char *path, FILE **file, struct weir_error *err)
 {
@@ -64,29 +65,57 @@ static int write_all(int fd, const char *text)
 	return fsync(fd) ? -errno : 0;
 }
 
-/* One name for it: what a save that was killed has left is found, and there is one at most. */
-static void temporary_path(const char *path, char temporary[static PATH_SIZE + 8])
+/* Where a path leads, over links of the file's own name; nothing need be there. */
+static int follow(const char *path, char target[static PATH_SIZE])
 {
-	snprintf(temporary, PATH_SIZE + 8, "%s.new", path);
+	char link[PATH_SIZE], folder[PATH_SIZE];
+	const char *next = path;
+
+	for (int i = 0; i < LINKS_MAX; i++) {
+		ssize_t length;
+
+		if (*next == '/' || i == 0)
+			length = snprintf(target, PATH_SIZE, "%s", next);
+		else
+			length = snprintf(target, PATH_SIZE, "%s/%s", dirname(folder), next);
+		if (length >= PATH_SIZE)
+			return -ENAMETOOLONG;
+		length = readlink(target, link, sizeof(link) - 1);
+		if (length < 0)
+			return 0;
+		link[length] = '\0';
+		memcpy(folder, target, PATH_SIZE);
+		next = link;
+	}
+	return -ELOOP;
+}
+
+/* One name for it: what a save that was killed has left is found, and there is one at most. */
+static int temporary_path(const char *path, char target[static PATH_SIZE],
+			  char temporary[static PATH_SIZE + 8])
+{
+	int code = follow(path, target);
+
+	snprintf(temporary, PATH_SIZE + 8, "%s.new", target);
+	return code;
 }
 
 void weir_file_sweep(const char *path)
 {
-	char temporary[PATH_SIZE + 8];
+	char target[PATH_SIZE], temporary[PATH_SIZE + 8];
 
-	temporary_path(path, temporary);
-	unlink(temporary);
+	if (!temporary_path(path, target, temporary))
+		unlink(temporary);
 }
 
 int weir_file_replace(const char *path, const char *text)
 {
-	char temporary[PATH_SIZE + 8], copy[PATH_SIZE];
-	int fd, code;
+	char temporary[PATH_SIZE + 8], target[PATH_SIZE], copy[PATH_SIZE];
+	int fd, code = temporary_path(path, target, temporary);
 
-	if (strlen(path) >= PATH_SIZE)
-		return -ENAMETOOLONG;
-	snprintf(copy, sizeof(copy), "%s", path);
-	temporary_path(path, temporary);
+	if (code)
+		return code;
+	memcpy(copy, target, sizeof(copy));
 	if (mkdir(dirname(copy), 0755) && errno != EEXIST)
 		return -errno;
 	unlink(temporary);
@@ -96,13 +125,13 @@ int weir_file_replace(const char *path, const char *text)
 	code = write_all(fd, text);
 	if (close(fd) && !code)
 		code = -errno;
-	if (!code && rename(temporary, path))
+	if (!code && rename(temporary, target))
 		code = -errno;
 	/* Renamed it is saved, even if a power cut might still undo it: no reason not to act. */
 	if (code)
 		unlink(temporary);
 	else
-		sync_folder(path);
+		sync_folder(target);
 	return code;
 }
 

@@ -14,7 +14,8 @@ int weir_file_open(const char *path, FILE **file, struct weir_error *err);
 
 /*
  * The text is the file's whole content when this returns, on disk; until then, and on an error,
- * the file is as it was. Makes the file's folder (not those above it). Mode 0600. -errno.
+ * the file is as it was. Makes the file's folder (not those above it). Mode 0600. A link stays one:
+ * what it leads to is replaced. -errno.
  */
 int weir_file_replace(const char *path, const char *text);
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "controller/error.h"
+
 struct line {
 	uint64_t time_ns;
 	char text[WEIR_JOURNAL_TEXT];
@@ -40,6 +42,7 @@ void weir_journal_add(struct weir_journal *journal, uint64_t time_ns, const char
 	struct line *line = next_line(journal, time_ns);
 
 	snprintf(line->text, sizeof(line->text), "%s", text);
+	weir_error_make_printable(line->text);
 }
 
 void weir_journal_add_movement(struct weir_journal *journal, uint64_t time_ns,
@@ -54,12 +57,9 @@ void weir_journal_add_movement(struct weir_journal *journal, uint64_t time_ns,
 
 static json_t *line_json(const struct line *line)
 {
-	/* A foreign program may have any bytes for a name. */
-	json_t *text = json_string(line->text), *made;
+	json_t *made = json_pack("{s:I, s:s}", "time_ns", (json_int_t)line->time_ns, "text",
+				 line->text);
 
-	if (!text)
-		text = json_string("(a line that is not UTF-8)");
-	made = json_pack("{s:I, s:o}", "time_ns", (json_int_t)line->time_ns, "text", text);
 	if (made && line->moved &&
 	    json_object_set_new(made, "movement", weir_movement_json(&line->movement))) {
 		json_decref(made);

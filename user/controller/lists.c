@@ -404,9 +404,11 @@ int weir_lists_add(struct weir_lists *lists, enum weir_list list, const struct w
 	const uint64_t before = entry ? entry->expires_ns : 0, *kept = entry ? &before : NULL;
 	struct target target = { lists, list, NULL };
 	char text[WEIR_PREFIX_TEXT];
+	bool there;
 	int code;
 
-	if (weir_list_count(&lists->tables[list], prefix->family) >= WEIR_LIST_MAX)
+	weir_list_find(&lists->tables[list], prefix, &there);
+	if (!there && weir_list_count(&lists->tables[list], prefix->family) >= WEIR_LIST_MAX)
 		return weir_error_set(err, -E2BIG, "the %s list is full: %d prefixes of IPv%u",
 				      weir_list_name(list), WEIR_LIST_MAX, prefix->family);
 	*expires_ns = for_ns ? now_ns + for_ns : WEIR_LIST_FOREVER;

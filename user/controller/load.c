@@ -305,16 +305,17 @@ int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, stru
 	return code;
 }
 
-void weir_load_close(struct weir_load *load, bool undo)
+int weir_load_close(struct weir_load *load, bool undo)
 {
 	char folder[WEIR_PINS_SIZE + 8];
+	int code = 0;
 
 	weir_bpf__destroy(load->skeleton);
 	load->skeleton = NULL;
 	if (undo && !load->adopted && load->lock_fd >= 0) {
 		weir_pins_new_path(load->pins, folder, sizeof(folder));
 		if (load->published)
-			weir_pins_remove(load->pins);
+			code = weir_pins_remove(load->pins);
 		else
 			weir_pins_clear(folder);
 	}
@@ -323,6 +324,7 @@ void weir_load_close(struct weir_load *load, bool undo)
 	load->lock_fd = -1;
 	if (undo && load->mounted)
 		weir_pins_unmount(load->pins);
+	return code;
 }
 
 struct weir_bpf *weir_load_programs_open(const struct weir_load *load, uint32_t hooks)

@@ -42,8 +42,9 @@ int weir_load_open(struct weir_load *load, const char *pins, uint32_t keys, stru
 /* Gives a new set its name; nothing to do for an adopted one. */
 int weir_load_publish(struct weir_load *load, struct weir_error *err);
 
-/* Keeps the pins. `undo`: those of a new set go, and the bpffs that was mounted for it. */
-void weir_load_close(struct weir_load *load, bool undo);
+/* Keeps the pins. `undo`: those of a new set go, and the bpffs that was mounted for it; 0, or why
+ * they can't. */
+int weir_load_close(struct weir_load *load, bool undo);
 
 /*
  * The programs on these maps. Each takes the verifier a second or so, so only those of the

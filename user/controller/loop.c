@@ -317,8 +317,27 @@ static int start(struct weir_loop *loop, struct weir_error *err)
 
 /* ---- end ---- */
 
+/* To who asked for the end, as the last word. `left`: why not all of it is off, 0 if it is. */
+static void answer_stopper(struct weir_loop *loop, int left)
+{
+	struct weir_error line;
+
+	weir_error_set(&line, left,
+		       "the controller has ended, but not all of it is away: %s: its log has "
+		       "more; `weir stop --detach` again, when it can be",
+		       strerror(-left));
+	if (left)
+		weir_control_fail(loop->stopper, 2, line.text);
+	else
+		weir_control_reply(loop->stopper,
+				   json_pack("{s:i, s:b}", "schema", WEIR_JSON_SCHEMA, "detached",
+					     loop->detach));
+}
+
 static void end(struct weir_loop *loop)
 {
+	int left = 0;
+
 	weir_loop_web_end(loop);
 	weir_ranking_free(loop->ranking);
 	loop->ranking = NULL;
@@ -327,13 +346,11 @@ static void end(struct weir_loop *loop)
 	ring_buffer__free(loop->ring);
 	weir_loop_services_end(loop);
 	if (loop->engine)
-		weir_engine_stop(loop->engine, loop->detach);
+		left = weir_engine_stop(loop->engine, loop->detach);
 	/* Who is told that it ended must not meet it again. */
 	if (loop->stopper) {
 		weir_control_close_door(loop->control);
-		weir_control_reply(loop->stopper,
-				   json_pack("{s:i, s:b}", "schema", WEIR_JSON_SCHEMA, "detached",
-					     loop->detach));
+		answer_stopper(loop, left);
 	}
 	weir_control_stop(loop->control);
 	if (loop->base)

@@ -75,6 +75,8 @@ void weir_commands_confirm(struct weir_loop *loop, struct weir_control_client *c
 /* What a change comes with: -EINVAL, -ERANGE. terms->session points to *session. */
 int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir_session *session,
 			struct weir_error *err);
+/* A boolean that may be left out: -EINVAL for what is none. */
+int weir_commands_flag(json_t *arguments, const char *name, bool *flag, struct weir_error *err);
 /* The answer to a show of `what`. */
 void weir_commands_show(struct weir_loop *loop, struct weir_control_client *client,
 			const char *what);

@@ -63,6 +63,14 @@ static int check_bucket(const struct weir_policy_bucket *bucket, struct weir_err
 
 	weir_amount_print(&bucket->burst, burst);
 	weir_rate_print(&bucket->rate, rate);
+	if (bucket->rate.per_ns)
+		most.value = burst_max(&bucket->rate);
+	if (bucket->rate.bytes && bucket->rate.per_ns && most.value < BURST_BYTES_LEAST)
+		return weir_error_set(err, -ERANGE,
+				      "field 'bucket.rate': '%s' is too slow, so that a frame "
+				      "would take more than 2 years: write at least 2byte/d, or "
+				      "block",
+				      rate);
 	if (bucket->burst.bytes != bucket->rate.bytes)
 		return weir_error_set(
 			err, -EINVAL,
@@ -76,10 +84,7 @@ static int check_bucket(const struct weir_policy_bucket *bucket, struct weir_err
 				      "field 'bucket.burst': '%s' is smaller than a frame, so that "
 				      "none would pass: write at least %ubyte",
 				      burst, BURST_BYTES_LEAST);
-	if (!bucket->rate.per_ns)
-		return 0;
-	most.value = burst_max(&bucket->rate);
-	if (bucket->burst.value <= most.value)
+	if (!bucket->rate.per_ns || bucket->burst.value <= most.value)
 		return 0;
 	weir_error_set(err, -ERANGE, ", which is 2 years of '%s'", rate);
 	weir_error_prefix(err, "field 'bucket.burst': '%s' is too large: write at most %s", burst,
@@ -168,7 +173,8 @@ static int check_keys(const struct weir_policy_limit *limit, struct weir_error *
 /* `weir show NAME` must mean one thing. */
 static bool is_reserved(const char *name)
 {
-	static const char *const words[] = { "limits", "lists", "interfaces", "services", "bans" };
+	static const char *const words[] = { "limits", "lists", "interfaces", "services",
+					     "ledger", "bans",	"all" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (!strcmp(words[i], name))

@@ -187,8 +187,10 @@ int weir_prefixes_load(struct weir_prefixes *list, const char *path, struct weir
 	if (rc)
 		return rc;
 	while ((length = getline(&line, &size, file)) >= 0) {
-		number++;
-		rc = load_line(list, line, (size_t)length, err);
+		/* A mark that some editors begin a file with. */
+		size_t mark = number++ || strncmp(line, "\xef\xbb\xbf", 3) ? 0 : 3;
+
+		rc = load_line(list, line + mark, (size_t)length - mark, err);
 		if (rc) {
 			weir_error_prefix(err, "%s:%zu: ", path, number);
 			goto out;

@@ -55,7 +55,12 @@ static json_t *one_interface(const struct weir_view *view,
 	made = weir_report_add(made, "attached", attached(view, interface->attached));
 	made = weir_report_add(made, "dispatcher",
 			       view->live ? json_boolean(interface->dispatcher) : json_null());
-	made = weir_report_add(made, "reason", json_string(interface->reason));
+	made = weir_report_add(made, "reason",
+			       *interface->renamed ?
+				       json_sprintf("is called %s now: write that into the file "
+						    "and weir reload, or give it its name back",
+						    interface->renamed) :
+				       json_string(interface->reason));
 	for (int hook = 0; hook < WEIR_HOOKS; hook++) {
 		struct weir_traffic sum = weir_dataplane_traffic(
 			view->dataplane, interface->slot % WEIR_INTERFACES_MAX,

@@ -261,7 +261,8 @@ void weir_service_push(struct weir_service *service)
 	double offer = weir_governor_offer(&service->governor), committed = offer;
 	int rc;
 
-	if (!service->governing || read_committed(service, &committed) || committed == offer)
+	if (!service->governing || read_committed(service, &committed) ||
+	    weir_governor_rounds(offer, committed))
 		return;
 	rc = control_push(service, offer);
 	weir_service_say(service, WEIR_LOOP_GOVERNOR, committed, rc ? committed : offer, "reload",

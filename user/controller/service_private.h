@@ -38,6 +38,8 @@ struct weir_service {
 	double offer_before; /* of the last movement */
 	double committed;    /* of the control, as last read */
 	double said_drop, said_ceiling;
+	uint64_t said_shed; /* of counts, when the ceiling's movement was last said */
+	int64_t said_at_ns; /* then; 0: never */
 	struct weir_service_counts said; /* counts when the breaker's movement was last said */
 };
 

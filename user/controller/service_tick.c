@@ -10,6 +10,8 @@
 /* A drop or ceiling is said when it has moved by this much since it was last said. */
 #define SAY_DROP 0.1
 #define SAY_CEILING 0.25
+/* One that has refused nobody since is said no sooner than so long after. */
+#define SAY_IDLE_NS 10000000000LL
 
 void weir_service_say(struct weir_service *service, enum weir_loop_kind loop, double from,
 		      double to, const char *signal, const char *figures)
@@ -194,6 +196,9 @@ static void say_shedder(struct weir_service *service, double capacity)
 	if (isinf(ceiling) == isinf(said) &&
 	    (isinf(ceiling) || fabs(ceiling - said) < fmax(1, SAY_CEILING * said)))
 		return;
+	if (service->said_shed == service->counts.shed && service->said_at_ns &&
+	    service->now_ns - service->said_at_ns < SAY_IDLE_NS)
+		return;
 	snprintf(figures, sizeof(figures),
 		 "cpu %d of %d thousandths, capacity %.1f, in flight %llu, average %.1f",
 		 service->cpu, service->conf.shedder.cpu, capacity,
@@ -201,6 +206,8 @@ static void say_shedder(struct weir_service *service, double capacity)
 		 weir_shedder_average(service->shedder));
 	weir_service_say(service, WEIR_LOOP_SHEDDER, said, ceiling, "cpu", figures);
 	service->said_ceiling = ceiling;
+	service->said_shed = service->counts.shed;
+	service->said_at_ns = service->now_ns;
 }
 
 /*

@@ -310,6 +310,13 @@ char *weir_time_print(uint64_t ns, char *text)
 	return quantity_print(ns, time_units, text);
 }
 
+char *weir_time_print_left(uint64_t ns, char *text)
+{
+	uint64_t seconds = ns / NS_PER_SEC + !!(ns % NS_PER_SEC);
+
+	return weir_time_print((seconds ? seconds : 1) * NS_PER_SEC, text);
+}
+
 /* Digits, and up to `decimals` more behind a point; 0 is a value here. */
 static int decimal_parse(const char *text, size_t length, unsigned int decimals, uint64_t *value)
 {
@@ -358,8 +365,9 @@ int weir_ratio_parse(const char *text, uint64_t *millionths, struct weir_error *
 
 	if (rc)
 		return weir_error_set(err, rc,
-				      "'%s' is not a number from 0 to 2147483647 with up to 6 "
-				      "decimals: write 1.5 or 0.1",
+				      rc == -ERANGE ? "'%s' is too large: write 1.5 or 0.1" :
+						      "'%s' is not a number with up to 6 "
+						      "decimals: write 1.5 or 0.1",
 				      text);
 	return 0;
 }

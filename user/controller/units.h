@@ -72,6 +72,8 @@ char *weir_amount_print(const struct weir_amount *amount, char *text);
 /* 500ns 10us 100ms 1s 5m 2h 1d: at least 1 ns, at most 2^63 - 1. */
 int weir_time_parse(const char *text, uint64_t *ns, struct weir_error *err);
 char *weir_time_print(uint64_t ns, char *text);
+/* What is left of a time, in whole seconds: rounded up, so that it is over when it says so. */
+char *weir_time_print_left(uint64_t ns, char *text);
 /* 1.5, 0.1, 5: up to six decimals, in millionths, 0 allowed, below 2^31. */
 int weir_ratio_parse(const char *text, uint64_t *millionths, struct weir_error *err);
 char *weir_ratio_print(uint64_t millionths, char *text);

@@ -237,10 +237,17 @@ static int read_stream(struct reader *reader, struct weir_node *root)
 int weir_yaml_parse(const char *text, size_t length, const char *name, struct weir_node *root,
 		    struct weir_error *err)
 {
+	static const char mark[] = "\xef\xbb\xbf";
 	struct reader reader = { .name = name, .err = err };
 	int rc;
 
 	*root = (struct weir_node){ 0 };
+	/* What some editors begin a file with is a column to libyaml: the line below it would be
+	 * indented less. */
+	if (length >= sizeof(mark) - 1 && !memcmp(text, mark, sizeof(mark) - 1)) {
+		text += sizeof(mark) - 1;
+		length -= sizeof(mark) - 1;
+	}
 	if (!yaml_parser_initialize(&reader.parser))
 		return weir_error_set(err, -ENOMEM, "%s: out of memory", name);
 	yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);

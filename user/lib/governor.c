@@ -161,13 +161,13 @@ static bool read_back(struct weir_governor *governor)
 		    error ? strerror(-error) : "not a number");
 		return false;
 	}
-	/* A control that keeps whole numbers rounds: that is no outside writer. */
-	if (fabs(committed - governor->offer) > fmax(1, governor->offer / 1000)) {
+	/* Steps from the 77 that a control made of 77.25 would lead there again and again. */
+	if (!weir_governor_rounds(governor->offer, committed)) {
 		say(governor, "an outside writer moved the offer %g -> %g: going on from there",
 		    governor->offer, committed);
 		unsent = NAN;
+		governor->offer = committed;
 	}
-	governor->offer = committed;
 	governor->unsent = NAN;
 	if (isnan(unsent))
 		return true;
