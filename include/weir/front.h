@@ -6,7 +6,9 @@
  * It answers only what can't become wrong behind its back: other CPUs push a bucket's TAT up,
  * never down, so `now + burst * T < seen + cost` refuses nothing that the ledger would admit; a
  * period or a sliding window that is full stays so until an instant known at the refusal. A
- * slot counts for one revision of one limit: after a change the ledger is asked again.
+ * slot counts for one revision of one limit: after a change the ledger is asked again. What is
+ * given back (a packet that another limit refused after a lost race, the rest of a lease) a CPU
+ * may learn late, at the instant that it knew.
  */
 #pragma once
 

@@ -3,9 +3,10 @@
  * What weir needs to know of a packet, and the parser that finds it: a pure function over
  * bytes, the same in BPF and in user space, so that it can be fuzzed.
  *
- * Ethernet, VLAN tags (802.1Q, 802.1ad; as many as fit), IPv4 with options (RFC 791), IPv6 with up
- * to WEIR_EXTENSIONS_MAX extension headers (RFC 8200), the ports of TCP, UDP and SCTP, TCP
- * flags, ICMP types. A later fragment has no ports. Every byte is checked before it is read.
+ * Ethernet, VLAN tags (802.1Q, 802.1ad), IPv4 with options (RFC 791), IPv6 with extension headers
+ * (RFC 8200), the ports of TCP, UDP and SCTP, TCP flags, ICMP types. A later fragment has no
+ * ports. Every byte is checked before it is read. Of tags and extension headers as many as an
+ * MTU of 1500 has room for.
  *
  * A first fragment that ends before TCP's flags counts as a SYN (RFC 1858, 3): stacks put it
  * together with the flags that come after, and nobody but who wants to hide a SYN sends it. In
@@ -22,8 +23,9 @@
 /* The parser is one function to the compiler: a call costs more than its work. */
 #define WEIR_INLINE static inline __attribute__((always_inline))
 
-#define WEIR_EXTENSIONS_MAX 8
-#define WEIR_TAGS_MAX 370 /* of VLANs, after two: as many as an MTU of 1500 has room for */
+/* As many as an MTU of 1500 has room for: Linux goes past any number of them. */
+#define WEIR_EXTENSIONS_MAX 181
+#define WEIR_TAGS_MAX 370 /* of VLANs, after two */
 #define WEIR_NO_VLAN 0xffff
 
 enum weir_parsed {
@@ -176,29 +178,36 @@ WEIR_INLINE uint16_t weir_parse_tags(struct weir_cursor *cursor, struct weir_pac
 }
 
 /*
+ * Over memory the verifier forgets what it knows of the offset. So each turn of a loop is like the
+ * one before to it, and what comes after is walked once.
+ */
+WEIR_INLINE void weir_cursor_forget(struct weir_cursor *cursor, struct weir_packet *packet)
+{
+	volatile uint16_t *memory = &packet->header_bytes;
+
+	*memory = (uint16_t)cursor->offset;
+	cursor->offset = *memory;
+}
+
+/*
  * The ethertype behind all further tags: Linux takes off any number of those with VLAN 0, and
  * what is in such a frame is this host's. 0 where the frame ends first, or there are too many.
  */
 WEIR_INLINE uint16_t weir_skip_tags(struct weir_cursor *cursor, struct weir_packet *packet)
 {
-	volatile uint16_t *offset = &packet->header_bytes;
 	uint16_t type = 0;
 
-	*offset = (uint16_t)cursor->offset;
 	for (int tag = 0; tag < WEIR_TAGS_MAX; tag++) {
-		const uint8_t *at;
+		const uint8_t *at = weir_cursor_peek(cursor, 4);
 
-		/* Read back, so that the verifier doesn't know which turn it is. */
-		cursor->offset = *offset;
-		at = weir_cursor_peek(cursor, 4);
 		if (!at)
 			return 0;
 		type = weir_read16(at + 2);
-		*offset = (uint16_t)(cursor->offset + 4);
+		cursor->offset += 4;
+		weir_cursor_forget(cursor, packet);
 		if (!weir_is_tag(type))
 			break;
 	}
-	cursor->offset = *offset;
 	return weir_is_tag(type) ? 0 : type;
 }
 
@@ -294,33 +303,32 @@ WEIR_INLINE int weir_parse_extension(struct weir_cursor *cursor, struct weir_pac
 				uint8_t protocol)
 {
 	const uint8_t *at = weir_cursor_peek(cursor, 8);
+	/* Its length is in other units than that of all others. Without a branch: see there. */
+	uint32_t is_ah = 1ULL << WEIR_IP_AUTHENTICATION >> (protocol & 63) & 1;
 	uint16_t fragment;
 
 	if (!at)
 		return -1;
-	switch (protocol) {
-	case WEIR_IP_FRAGMENT:
-		fragment = weir_read16(at + 2);
-		if (fragment & 0xfff9)
-			packet->has |= WEIR_IS_FRAGMENT;
-		cursor->offset += 8;
-		if (fragment & 0xfff8)
-			packet->protocol = at[0];
-		return fragment & 0xfff8 ? -1 : at[0];
-	case WEIR_IP_AUTHENTICATION:
-		cursor->offset += ((uint32_t)at[1] + 2) << 2;
-		return at[0];
-	default:
-		cursor->offset += ((uint32_t)at[1] + 1) << 3;
+	if (protocol != WEIR_IP_FRAGMENT) {
+		cursor->offset += ((uint32_t)at[1] + 1 + is_ah) << (3 - is_ah);
 		return at[0];
 	}
+	fragment = weir_read16(at + 2);
+	if (fragment & 0xfff9)
+		packet->has |= WEIR_IS_FRAGMENT;
+	cursor->offset += 8;
+	if (fragment & 0xfff8)
+		packet->protocol = at[0];
+	return fragment & 0xfff8 ? -1 : at[0];
 }
 
 static inline bool weir_is_extension(uint8_t protocol)
 {
-	return protocol == WEIR_IP_HOP_BY_HOP || protocol == WEIR_IP_ROUTING ||
-	       protocol == WEIR_IP_FRAGMENT || protocol == WEIR_IP_DESTINATION ||
-	       protocol == WEIR_IP_AUTHENTICATION;
+	const uint64_t all = 1ULL << WEIR_IP_HOP_BY_HOP | 1ULL << WEIR_IP_ROUTING |
+			     1ULL << WEIR_IP_FRAGMENT | 1ULL << WEIR_IP_DESTINATION |
+			     1ULL << WEIR_IP_AUTHENTICATION;
+
+	return protocol < 64 && all >> protocol & 1;
 }
 
 WEIR_INLINE enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
@@ -349,6 +357,7 @@ WEIR_INLINE enum weir_parsed weir_parse_ipv6(struct weir_cursor *cursor,
 		packet->protocol = (uint8_t)next;
 		if (cursor->offset > WEIR_OFFSET_MAX)
 			return WEIR_PARSED;
+		weir_cursor_forget(cursor, packet);
 	}
 	weir_parse_transport(cursor, packet);
 	/* RFC 4861: a hop limit of 255 shows that it comes from this very link. */

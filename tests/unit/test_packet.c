@@ -267,11 +267,34 @@ static void p4_extension_chains(void)
 		put_transport(&f, chain[count]);
 		CU_ASSERT_EQUAL(parse(&p, &f), WEIR_PARSED);
 		CU_ASSERT_TRUE(has_addresses(&p));
-		if (count <= WEIR_EXTENSIONS_MAX) {
-			CU_ASSERT_TRUE(has_ports(&p) && p.protocol == chain[count]);
-		} else {
-			CU_ASSERT_TRUE(has_no_ports(&p) && p.protocol == chain[count - 1]);
+		CU_ASSERT_TRUE(has_ports(&p) && p.protocol == chain[count]);
+	}
+}
+
+/* Linux goes past any number of them: no chain that a frame has room for hides the ports. */
+static void p4_long_chains(void)
+{
+	static const size_t counts[] = { 9, 20, 100, WEIR_EXTENSIONS_MAX, WEIR_EXTENSIONS_MAX + 1 };
+	static uint8_t bytes[2048];
+	struct weir_packet p;
+	struct frame f;
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		size_t upper_at = 54 + 8 * counts[i];
+
+		build6(&f, WEIR_IP_DESTINATION);
+		memcpy(bytes, f.bytes, 54);
+		for (size_t n = 0; n < counts[i]; n++) {
+			memset(bytes + 54 + 8 * n, 0, 8);
+			bytes[54 + 8 * n] = n + 1 < counts[i] ? WEIR_IP_DESTINATION : WEIR_IP_UDP;
 		}
+		build6(&f, WEIR_IP_UDP);
+		memcpy(bytes + upper_at, f.bytes + 54, 8);
+		CU_ASSERT_EQUAL(parse_tagged(&p, bytes, upper_at + 8, WEIR_NO_VLAN), WEIR_PARSED);
+		CU_ASSERT_TRUE(has_addresses(&p));
+		CU_ASSERT_EQUAL(has_ports(&p), counts[i] <= WEIR_EXTENSIONS_MAX);
+		/* No more of them fit into an MTU of 1500. */
+		CU_ASSERT_TRUE(counts[i] <= WEIR_EXTENSIONS_MAX || upper_at + 8 > 14 + 1500);
 	}
 }
 
@@ -484,7 +507,7 @@ static void random_bytes(void)
 
 WEIR_TESTS("packet", TEST(p10_reads_every_field), TEST(p9_every_truncation), TEST(p6_ipv4_options),
 	   TEST(p7_vlan_tags), TEST(p7_any_number_of_tags),
-	   TEST(p4_extension_chains), TEST(p4_chains_that_lead_nowhere),
+	   TEST(p4_extension_chains), TEST(p4_long_chains), TEST(p4_chains_that_lead_nowhere),
 	   TEST(p1_p2_ipv4_fragments), TEST(p1_flags_that_are_cut_off), TEST(p1_p2_ipv6_fragments),
 	   TEST(p16_exempt_and_not_ip),
 	   TEST(random_bytes))
