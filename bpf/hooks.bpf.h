@@ -48,8 +48,13 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx, bool answers)
 	return answers && context->reset ? weir_reset(ctx, context) : XDP_DROP;
 }
 
-/* What of an skb must lie in one piece to be read. */
+/*
+ * What of an skb must lie in one piece to be read; and where that does not reach to the upper
+ * header, for tags and extension headers before it.
+ */
 #define WEIR_PULL_BYTES 256
+#define WEIR_PULL_LONG 1536
+#define WEIR_UPPER_BYTES 14
 
 #define WEIR_TAG_BYTES 4
 
@@ -88,15 +93,24 @@ __noinline int weir_parse_linear(struct __sk_buff *ctx, struct weir_context *con
 				    bpf_ntohs((uint16_t)ctx->protocol));
 }
 
+static __always_inline int weir_pull_and_parse(struct __sk_buff *ctx, struct weir_context *context,
+					       uint32_t bytes)
+{
+	bpf_skb_pull_data(ctx, ctx->len < bytes ? ctx->len : bytes);
+	return weir_parse_linear(ctx, context);
+}
+
 static __always_inline int weir_parse_skb(struct __sk_buff *ctx, struct weir_context *context)
 {
 	uint32_t linear = ctx->data_end - ctx->data;
 	int parsed = weir_parse_linear(ctx, context);
 
-	if (linear < ctx->len && linear < WEIR_PULL_BYTES &&
-	    !weir_upper_is_read(&context->packet)) {
-		bpf_skb_pull_data(ctx, ctx->len < WEIR_PULL_BYTES ? ctx->len : WEIR_PULL_BYTES);
-		parsed = weir_parse_linear(ctx, context);
+	if (linear < ctx->len && !weir_upper_is_read(&context->packet)) {
+		if (linear < WEIR_PULL_BYTES)
+			parsed = weir_pull_and_parse(ctx, context, WEIR_PULL_BYTES);
+		if (context->packet.header_bytes + WEIR_UPPER_BYTES > WEIR_PULL_BYTES &&
+		    !weir_upper_is_read(&context->packet))
+			parsed = weir_pull_and_parse(ctx, context, WEIR_PULL_LONG);
 	}
 	weir_count_skb(&context->packet, ctx->len, ctx->gso_segs, ctx->gso_size, ctx->vlan_present);
 	return parsed;

@@ -99,14 +99,14 @@ static void begin(const char *limits)
 }
 
 /* Through the egress hook: which path counted it, and it alone; -1 if none did. */
-static int path_of(const struct weir_packet *packet, uint32_t payload)
+static int path_of_frame(const uint8_t *frame, uint32_t size)
 {
 	struct tpacket2_hdr *header = (struct tpacket2_hdr *)ring;
-	uint8_t *frame = ring + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll);
 	struct weir_traffic traffic;
 	int path = -1;
 
-	header->tp_len = packet_frame(frame, packet, payload);
+	memcpy(ring + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), frame, size);
+	header->tp_len = size;
 	__atomic_store_n(&header->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
 	/* A refused packet is -ENOBUFS: the verdict is what the counters say. */
 	(void)!send(ring_fd, NULL, 0, 0);
@@ -120,6 +120,13 @@ static int path_of(const struct weir_packet *packet, uint32_t payload)
 		path = i;
 	}
 	return path;
+}
+
+static int path_of(const struct weir_packet *packet, uint32_t payload)
+{
+	uint8_t frame[PACKET_FRAME_MAX];
+
+	return path_of_frame(frame, packet_frame(frame, packet, payload));
 }
 
 static struct weir_packet tcp(uint8_t family, uint8_t flags)
@@ -170,5 +177,34 @@ static void addresses_are_read_all_the_same(void)
 	CU_ASSERT_EQUAL(path_of(&packet, 0), WEIR_PATH_REFUSED);
 }
 
-WEIR_TESTS("kernel nonlinear", TEST(ports_and_flags_are_read_all_the_same),
+/* However long what is before the ports, in IPv6 and of tags. */
+static void nothing_long_hides_the_ports(void)
+{
+	static const uint32_t counts[] = { 1, 20, 28, 40, 100, 170 };
+	struct weir_packet packet = tcp(6, 0x02);
+	uint8_t whole[PACKET_FRAME_MAX], frame[1600];
+	uint32_t size = packet_frame(whole, &packet, 0);
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		uint32_t bytes = 8 * counts[i];
+
+		memset(frame, 0, sizeof(frame));
+		memcpy(frame, whole, 54);
+		frame[20] = WEIR_IP_DESTINATION;
+		for (uint32_t at = 54; at < 54 + bytes; at += 8)
+			frame[at] = at + 8 < 54 + bytes ? WEIR_IP_DESTINATION : WEIR_IP_TCP;
+		memcpy(frame + 54 + bytes, whole + 54, size - 54);
+		begin(BLOCK("proto: tcp, to_port: 80"));
+		CU_ASSERT_EQUAL(path_of_frame(frame, size + bytes), WEIR_PATH_REFUSED);
+
+		memset(frame, 0, sizeof(frame));
+		for (uint32_t at = 12; at < 12 + bytes; at += 4)
+			frame[at] = 0x81;
+		memcpy(frame + 12 + bytes, whole + 12, size - 12);
+		begin(BLOCK("proto: tcp, to_port: 80"));
+		CU_ASSERT_EQUAL(path_of_frame(frame, size + bytes), WEIR_PATH_REFUSED);
+	}
+}
+
+WEIR_TESTS("kernel nonlinear", TEST(nothing_long_hides_the_ports), TEST(ports_and_flags_are_read_all_the_same),
 	   TEST(addresses_are_read_all_the_same))
