@@ -54,7 +54,7 @@ static __always_inline int weir_xdp_verdict(struct xdp_md *ctx, bool answers)
  */
 #define WEIR_PULL_BYTES 256
 #define WEIR_PULL_LONG 1536
-#define WEIR_UPPER_BYTES 14
+#define WEIR_UPPER_BYTES 54 /* a header of IPv6, and of TCP to the flags */
 
 #define WEIR_TAG_BYTES 4
 
