@@ -206,5 +206,5 @@ static void nothing_long_hides_the_ports(void)
 	}
 }
 
-WEIR_TESTS("kernel nonlinear", TEST(nothing_long_hides_the_ports), TEST(ports_and_flags_are_read_all_the_same),
-	   TEST(addresses_are_read_all_the_same))
+WEIR_TESTS("kernel nonlinear", TEST(ports_and_flags_are_read_all_the_same),
+	   TEST(addresses_are_read_all_the_same), TEST(nothing_long_hides_the_ports))
