@@ -212,6 +212,7 @@ END
   rename "$own"
   end_weir
   expect_equal "a detach finds it" "$(xdp_id)" 0
+  write_config 1pps 100
 }
 
 # rename NEW: as a system does it, while it is down.
