@@ -270,6 +270,22 @@ static void a_recount_heals(void)
 	end();
 }
 
+/* News of links, such as containers make, is no reason: a recount of a large gate takes long. */
+static void ticks_in_a_row_recount_no_sooner(void)
+{
+	uint32_t walks;
+
+	CU_ASSERT_EQUAL_FATAL(begin(GATE("gate: {limit: 50}")), 0);
+	walks = engine->dataplane.board->where.walks;
+	for (int i = 0; i < 200; i++)
+		weir_engine_tick(engine);
+	CU_ASSERT_EQUAL(engine->dataplane.board->where.walks, walks);
+	engine->recounted_ns = 0;
+	weir_engine_tick(engine);
+	CU_ASSERT_EQUAL(engine->dataplane.board->where.walks, walks + 1);
+	end();
+}
+
 /* Connections come and go all the time that recounts run: nothing is lost, nothing healed. */
 static void a_recount_disturbs_nobody(void)
 {
@@ -376,5 +392,6 @@ WEIR_TESTS("connections", TEST(a_cap_of_50_admits_50), TEST(a_place_for_a_place)
 	   TEST(C10_a_lost_client_gives_back), TEST(a_restart_keeps_the_count),
 	   TEST(C6_a_reload_keeps_the_count),
 	   TEST(a_gate_of_another_key_finds_them_again), TEST(a_recount_heals),
+	   TEST(ticks_in_a_row_recount_no_sooner),
 	   TEST(a_recount_disturbs_nobody), TEST(C3_who_is_allowed_takes_no_place),
 	   TEST(C4_a_reset_is_heard), TEST(elsewhere_does_not_count))

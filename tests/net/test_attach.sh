@@ -212,6 +212,7 @@ END
   rename "$own"
   end_weir
   expect_equal "a detach finds it" "$(xdp_id)" 0
+  write_config 1pps 100
 }
 
 # rename NEW: as a system does it, while it is down.
@@ -243,6 +244,7 @@ test_netns_exec() {
   local pins=$WEIR_PINS
 
   export WEIR_PINS=/sys/fs/bpf/weir-$$
+  : >"$LAB_DIR/weir.err" # as spawn does it
   ip netns exec "$LAB_NS_S" "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json" \
     >"$LAB_DIR/weir.out" 2>"$LAB_DIR/weir.err" &
   LAB_PID[weir]=$!
@@ -265,6 +267,7 @@ as_user() {
 }
 
 start_as_user() {
+  : >"$LAB_DIR/weir.err" # as spawn does it
   as_user "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/user/overrides.json" \
     >"$LAB_DIR/weir.out" 2>"$LAB_DIR/weir.err" &
   LAB_PID[weir]=$!

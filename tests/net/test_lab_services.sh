@@ -22,24 +22,41 @@ END_OF_WEIR
   chmod +x "$LAB_DIR/weir"
 }
 
+declare -A PART=() # what a lab was started with
+
 # start_part NAME PART [COMMAND...]: a lab of its own, which COMMAND starts.
 start_part() {
-  local name=$1 part=$2
+  local name=$1
 
+  PART[$name]=$2
   shift 2
   # shellcheck disable=SC2086 # options of the part
-  "$@" "$run" services $part >"$LAB_DIR/$name.out" 2>"$LAB_DIR/$name.err" &
+  "$@" "$run" services ${PART[$name]} >"$LAB_DIR/$name.out" 2>"$LAB_DIR/$name.err" &
   LAB_PID[$name]=$!
 }
 
-# end_part NAME CODE: its exit status; then all it said, should something have failed.
-end_part() {
-  local name=$1 code=0
+# wait_part NAME: its exit status; all it said, should it not have been 0.
+wait_part() {
+  local code=0
 
-  wait "${LAB_PID[$name]}" || code=$?
-  unset "LAB_PID[$name]"
-  expect_equal "$name: exit status" "$code" "$2"
-  [ "$code" = "$2" ] || cat "$LAB_DIR/$name.out" "$LAB_DIR/$name.err"
+  wait "${LAB_PID[$1]}" || code=$?
+  unset "LAB_PID[$1]"
+  [ "$code" = 0 ] || cat "$LAB_DIR/$1.out" "$LAB_DIR/$1.err"
+  return "$code"
+}
+
+# end_part NAME CODE: its exit status. A server that a busy machine gives no CPU for seconds
+# answers nobody: what is to keep a promise has three tries.
+end_part() {
+  local name=$1 want=$2 code=0 tries=2
+
+  wait_part "$name" || code=$?
+  while [ "$code" != 0 ] && [ "$want" = 0 ] && [ "$tries" != 0 ]; do
+    tries=$((tries - 1)) code=0
+    start_part "$name" "${PART[$name]}"
+    wait_part "$name" || code=$?
+  done
+  expect_equal "$name: exit status" "$code" "$want"
 }
 
 # said NAME PATTERN COUNT: so many lines begin so.

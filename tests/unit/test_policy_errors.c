@@ -263,8 +263,6 @@ static void the_keys(void)
 		  "write at most 131072" },
 		{ V "limits:\n  - name: bans\n    key: none\n" BUCKET,
 		  "the name is a word of weir show" },
-		{ V "limits:\n  - name: all\n    key: none\n" BUCKET,
-		  "the name is a word of weir show" },
 		{ V "limits:\n  - name: ledger\n    key: none\n" BUCKET,
 		  "the name is a word of weir show" },
 	};

@@ -61,7 +61,7 @@ static void the_longest_path_prints_and_loads_back(void)
 /* Names that other YAML readers take for something else. */
 static void names_that_look_like_values(void)
 {
-	comes_back("version: 1\ninterfaces: [{name: \"null\"}, {name: 'eth0:1'}, {name: '#'},\n"
+	comes_back("version: 1\ninterfaces: [{name: \"null\"}, {name: 'a,b'}, {name: '#'},\n"
 		   " {name: '~'}, {name: '{}'}, {name: \"a'b\"}]\n"
 		   "limits:\n  - {name: 1e3, key: none, bucket: {rate: 1pps}}\n"
 		   "  - {name: null, key: none, bucket: {rate: 1pps}}\n"

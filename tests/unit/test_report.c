@@ -168,6 +168,16 @@ static void show_gives_parts_and_names_what_is_missing(void)
 	report = weir_report_show(&view, "per-ip", &rc, &err);
 	CU_ASSERT_STRING_EQUAL(text(report, "limits.0.name"), "per-ip");
 	json_decref(report);
+	report = weir_report_show(&view, "all", &rc, &err);
+	CU_ASSERT(json_is_array(at(report, "limits")) && json_is_object(at(report, "ledger")));
+	json_decref(report);
+	/* Which is a good name for a limit with key: none. */
+	snprintf(fake.labels[3].name, sizeof(fake.labels[3].name), "all");
+	report = weir_report_show(&view, "all", &rc, &err);
+	CU_ASSERT_STRING_EQUAL(text(report, "limits.0.name"), "all");
+	CU_ASSERT(!at(report, "ledger"));
+	json_decref(report);
+	snprintf(fake.labels[3].name, sizeof(fake.labels[3].name), "per-ip");
 	report = weir_report_show(&view, "nobody", &rc, &err);
 	CU_ASSERT(!report && rc == -ENOENT && strstr(err.text, "'nobody'"));
 	CU_ASSERT_EQUAL(weir_report_find_slot(&fake, "per-ip"), 3);

@@ -31,12 +31,14 @@ static void say(const struct line *line, const char *word, const char *ending, c
 
 /* ---- what the running weir has ---- */
 
+/* NULL: all of it. */
 static json_t *ask(const struct line *line, const char *what)
 {
 	struct weir_error err;
 	json_t *result = NULL;
 
-	if (weir_client_call(line->cli, "show", json_pack("{s:s}", "what", what), &result, &err))
+	if (weir_client_call(line->cli, "show", what ? json_pack("{s:s}", "what", what) : NULL,
+			     &result, &err))
 		return NULL;
 	return result;
 }
@@ -63,7 +65,7 @@ static void say_names(const struct line *line)
 	static const char *const of_both[] = { "show", NULL };
 	bool both = is_one_of(line->command->name, of_both);
 	bool services = is_one_of(line->command->name, of_services);
-	json_t *found = ask(line, "all");
+	json_t *found = ask(line, NULL);
 
 	if (both || !services)
 		say_names_of(line, found, "limits", "limit");

@@ -267,7 +267,7 @@ static int run_pinned(const struct weir_cli *cli, const char *what)
 	if (code)
 		return code;
 	weir_pinned_measure(pinned);
-	if (!strcmp(what, "all") || !strcmp(what, "lists"))
+	if (!what || !strcmp(what, "all") || !strcmp(what, "lists"))
 		code = weir_pinned_read_lists(pinned, cli);
 	if (code) {
 		weir_pinned_close(pinned);
@@ -281,10 +281,11 @@ static int run_pinned(const struct weir_cli *cli, const char *what)
 
 static int run(struct weir_cli *cli)
 {
-	const char *what = cli->argument_count ? cli->arguments[0] : "all";
+	const char *what = cli->argument_count ? cli->arguments[0] : NULL;
 	struct weir_error err;
 	json_t *report;
-	int code = weir_client_call(cli, "show", json_pack("{s:s}", "what", what), &report, &err);
+	int code = weir_client_call(cli, "show", what ? json_pack("{s:s}", "what", what) : NULL,
+				    &report, &err);
 
 	if (code == WEIR_CLIENT_DOWN)
 		return run_pinned(cli, what);

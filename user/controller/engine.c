@@ -22,11 +22,10 @@
 
 /* Without news of a link, what can't be had is tried again every so many ticks. */
 #define RETRY_TICKS 30
-/* Bans that are over are looked for every so many. */
-#define BANS_TICKS 10
-
-/* Connections are counted anew every so many ticks. */
-#define RECOUNT_TICKS 60
+/* Bans that are over are looked for, and connections counted anew, every so often: by time, since
+ * news of links brings ticks by the hundred, and either may take long. */
+#define BANS_NS 10000000000ULL
+#define RECOUNT_NS 60000000000ULL
 
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)
 {
@@ -326,6 +325,7 @@ static void follow_clock(struct weir_engine *engine)
 
 void weir_engine_tick(struct weir_engine *engine)
 {
+	uint64_t now_ns = weir_monotonic_ns();
 	char buffer[8192];
 	bool news = false;
 
@@ -333,12 +333,14 @@ void weir_engine_tick(struct weir_engine *engine)
 	while (recv(engine->netlink_fd, buffer, sizeof(buffer), 0) >= 0 || errno == ENOBUFS)
 		news = true;
 	weir_held_look(engine, news || ++engine->ticks % RETRY_TICKS == 0);
-	if (++engine->since_recount >= RECOUNT_TICKS)
+	if (now_ns - engine->recounted_ns >= RECOUNT_NS)
 		weir_engine_recount(engine);
 	follow_clock(engine);
 	weir_lists_expire(&engine->lists, weir_monotonic_ns());
-	if (engine->ticks % BANS_TICKS == 0)
-		weir_sweep_bans(&engine->dataplane, weir_monotonic_ns());
+	if (now_ns - engine->bans_swept_ns < BANS_NS)
+		return;
+	weir_sweep_bans(&engine->dataplane, now_ns);
+	engine->bans_swept_ns = now_ns;
 }
 
 int weir_engine_clock_fd(const struct weir_engine *engine)

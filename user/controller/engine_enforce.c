@@ -58,7 +58,7 @@ void weir_engine_recount(struct weir_engine *engine)
 	struct weir_recounted recounted;
 	struct weir_error err;
 
-	engine->since_recount = 0;
+	engine->recounted_ns = weir_monotonic_ns();
 	if (!engine->connections)
 		return;
 	if (weir_connections_recount(engine->connections, &recounted, &err))

@@ -50,7 +50,7 @@ struct weir_engine {
 	int netlink_fd;
 	int clock_fd;
 	unsigned int ticks;
-	unsigned int since_recount; /* ticks */
+	uint64_t recounted_ns, bans_swept_ns; /* when that was last done */
 };
 
 void weir_engine_say(const struct weir_engine *engine, const char *format, ...)

@@ -173,8 +173,8 @@ static int check_keys(const struct weir_policy_limit *limit, struct weir_error *
 /* `weir show NAME` must mean one thing. */
 static bool is_reserved(const char *name)
 {
-	static const char *const words[] = { "limits", "lists", "interfaces", "services",
-					     "ledger", "bans",	"all" };
+	static const char *const words[] = { "limits",   "lists",  "interfaces",
+					     "services", "ledger", "bans" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (!strcmp(words[i], name))

@@ -337,6 +337,17 @@ json_t *weir_report_confirm(const struct weir_view *view)
 			 "save", waiting.save, "left_ns", (json_int_t)waiting.left_ns);
 }
 
+/* No word for it; or "all", unless that is the name of a limit or service. */
+static bool is_all(const struct weir_view *view, const char *what)
+{
+	const struct weir_policy *policy = view->engine ? weir_engine_policy(view->engine) : NULL;
+
+	if (!what)
+		return true;
+	return !strcmp(what, "all") && weir_report_find_slot(view->dataplane, what) < 0 &&
+	       !(policy && weir_policy_find_service(policy, what));
+}
+
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
 			 struct weir_error *err)
 {
@@ -350,7 +361,7 @@ json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc
 		{ "lists", weir_report_lists },
 		{ "bans", weir_report_bans },
 	};
-	bool all = !what || !strcmp(what, "all"), part = false;
+	bool all = is_all(view, what), part = false;
 	json_t *report = weir_report_new(view);
 
 	*rc = 0;

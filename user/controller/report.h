@@ -85,9 +85,10 @@ const char *weir_report_hook_name(uint32_t hook);
 const char *weir_report_path_name(enum weir_path path);
 
 /*
- * A whole report of "limits", "interfaces", "services", "ledger", "lists", "all" of these (also
- * NULL), of "bans", or one limit or service by its name. NULL with -ENOENT and a sentence in err
- * where there is none, -EAGAIN for services without a controller, -ENOMEM.
+ * A whole report of "limits", "interfaces", "services", "ledger", "lists", all of these (NULL, or
+ * "all" where nothing has that name), of "bans", or one limit or service by its name. NULL with
+ * -ENOENT and a sentence in err where there is none, -EAGAIN for services without a controller,
+ * -ENOMEM.
  */
 json_t *weir_report_show(const struct weir_view *view, const char *what, int *rc,
 			 struct weir_error *err);
