@@ -67,7 +67,7 @@ static __always_inline int weir_bucket_convert(const struct weir_words *at,
 		past = &weir_board.past[limit->slot & (WEIR_LIMITS_MAX - 1)]
 				       [revision & (WEIR_PAST_REVISIONS - 1)];
 		state = weir_past_convert(past, revision, &limit->bucket, state, now_ticks);
-		/* Added: whoever was admitted before may count that only now. Fetched: a barrier. */
+		/* Added: whoever was admitted may count that only now. Fetched: a barrier. */
 		behind = __sync_fetch_and_add(&at->counts->passed, behind << WEIR_PASSED_BITS);
 		weir_opaque(behind);
 	}

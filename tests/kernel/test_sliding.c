@@ -415,5 +415,6 @@ WEIR_TESTS("kernel sliding", TEST(agrees_with_user_space), TEST(b5_agrees_over_l
 	   TEST(a_ring_of_one_instant_opens_again), TEST(d14_long_windows_slide_on),
 	   TEST(b1_pushes_refill_nothing), TEST(d15_clock_steps),
 	   TEST(d8_nobody_in_the_window_is_forgotten),
-	   TEST(a_longer_window_charges_nobody_for_others), TEST(no_window_holds_more_than_its_quota),
+	   TEST(a_longer_window_charges_nobody_for_others),
+	   TEST(no_window_holds_more_than_its_quota),
 	   TEST(no_window_holds_more_with_packets_of_several))
