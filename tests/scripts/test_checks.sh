@@ -188,7 +188,8 @@ test_soak() {
 
   need git
   write_soaked
-  expect_exit "soak.sh: two runs side by side" 0 "ok run 2: unit: 1 passed, 0 failed" "$soak" 2 2 unit
+  expect_exit "soak.sh: two runs side by side" 0 "ok run 2: unit: 1 passed, 0 failed" \
+    "$soak" 2 2 unit
   write_soaked
   expect_exit "soak.sh: runs that fail are counted" 1 $'\n1 passed, 2 failed' "$soak" 3 1 unit
   expect_exit "soak.sh: and show what failed" 1 $'\n      unit/a: FAIL exit 1' "$soak" 2 1 unit
