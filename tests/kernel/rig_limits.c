@@ -39,10 +39,12 @@ void rig_put(struct rig *rig, const struct weir_limit *limits, uint32_t count)
 
 	for (uint32_t i = 0; i < rig->plane.board->policy[next ^ 1].limits; i++)
 		weir_dataplane_remember(&rig->plane, rig_limit(rig, i), *rig->now_ns);
+	/* One for all: some share a key, to race for it. */
+	rig->revision++;
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_limit limit = limits[i];
 
-		limit.revision = ++rig->revision;
+		limit.revision = rig->revision;
 		rig->plane.board->limits[next * WEIR_LIMITS_MAX + i] = limit;
 		for (int hook = 0; hook < WEIR_HOOKS; hook++)
 			head.hooks[hook].word[i / 64] |= 1ULL << (i % 64);
