@@ -43,9 +43,12 @@ one_run() {
   return "$code"
 }
 
-# worker N: every AT_ONCE-th run, in a clone of its own.
+# worker N: every AT_ONCE-th run, in a clone of its own. Each begins with another group, so that the
+# runs aren't all at the same test, which may want most of a machine.
 worker() {
-  local run failed=0
+  local run failed=0 turn=$((($1 - 1) % ${#groups[@]}))
+
+  groups=("${groups[@]:turn}" "${groups[@]:0:turn}")
 
   for ((run = $1; run <= runs; run += at_once)); do
     one_run "$run" "$1" || failed=$((failed + 1))

@@ -37,13 +37,13 @@ of_span() {
 
 # expect_rate NAME RATE [EXTRA]: what was admitted in `span` is what the rate grants to each
 # source, and at most EXTRA packets more. On a busy machine a look's instant and its counts are up
-# to 30 ms apart, and the flood may stall for longer than the burst lasts: of what comes next it
-# has five tries to take all.
+# to 100 ms apart (a new burst were 600 packets), and the flood may stall for longer than the burst
+# lasts: of what comes next it has five tries to take all.
 expect_rate() {
   local name=$1 rate=$2 extra=${3:-0} least
 
   expect_between "$name" $((admitted2 - admitted)) 0 \
-    "$(of_span '1.02 * r * n * (t + 0.03) + n + x')"
+    "$(of_span '1.02 * r * n * (t + 0.1) + n + x')"
   for _ in 1 2 3 4 5; do
     least=$(of_span '0.93 * r * n * t - n')
     [ $((admitted2 - admitted)) -lt "$least" ] || break
