@@ -42,7 +42,7 @@ struct weir_shape {
 	struct weir_seeds seeds;
 	uint32_t sets;	      /* of the ledger: a power of two, at least 2 */
 	uint32_t front_slots; /* a CPU: a power of two */
-	uint32_t cpus;	      /* possible ones */
+	uint32_t cpus;	      /* their numbers are below this */
 	uint32_t reserved;
 };
 

@@ -71,7 +71,7 @@ static void put_stat(int cpus, int busy, int seconds)
 static int32_t read_host(int cpus, int busy, int seconds)
 {
 	int32_t thousandths = 0;
-	struct weir_cpu cpu;
+	struct weir_cpu_reader cpu;
 
 	make_root();
 	weir_cpu_open(&cpu, root, "");
@@ -106,7 +106,7 @@ static void g3_host_is_the_same_with_any_number_of_cpus(void)
 static int32_t read_group(void (*put_usage)(long long ns), int milli, int seconds)
 {
 	int32_t thousandths = 0;
-	struct weir_cpu cpu;
+	struct weir_cpu_reader cpu;
 
 	weir_cpu_open(&cpu, root, GROUP);
 	for (int i = 1; i <= seconds; i++) {
@@ -175,7 +175,7 @@ static void g4_cgroup_v1_is_measured_by_its_quota(void)
 static void g4_cgroup_v1_of_two_hierarchies(void)
 {
 	int32_t thousandths = 0;
-	struct weir_cpu cpu;
+	struct weir_cpu_reader cpu;
 
 	make_root();
 	put("/sys/devices/system/cpu/online", "0-3\n");
@@ -198,7 +198,7 @@ static void g4_cgroup_v1_of_two_hierarchies(void)
 static void a_new_quota_is_seen(void)
 {
 	int32_t thousandths;
-	struct weir_cpu cpu;
+	struct weir_cpu_reader cpu;
 
 	make_root();
 	put("/sys/devices/system/cpu/online", "0\n");
@@ -220,7 +220,7 @@ static void a_new_quota_is_seen(void)
 static void missing_files_are_not_known_until_they_come(void)
 {
 	int32_t thousandths = 5;
-	struct weir_cpu cpu;
+	struct weir_cpu_reader cpu;
 
 	make_root();
 	weir_cpu_open(&cpu, root, GROUP);
@@ -250,6 +250,20 @@ static void missing_files_are_not_known_until_they_come(void)
 	remove_root();
 }
 
+/* Tables by CPU go up to the highest number, not as far as there are CPUs. */
+static void numbers_of_cpus_may_have_holes(void)
+{
+	make_root();
+	CU_ASSERT_EQUAL(weir_cpu_numbers(root), -ENOENT);
+	put("/sys/devices/system/cpu/possible", "0,2-3,16\n");
+	CU_ASSERT_EQUAL(weir_cpu_numbers(root), 17);
+	put("/sys/devices/system/cpu/possible", "0-255\n");
+	CU_ASSERT_EQUAL(weir_cpu_numbers(root), 256);
+	put("/sys/devices/system/cpu/possible", "\n");
+	CU_ASSERT_EQUAL(weir_cpu_numbers(root), -EINVAL);
+	remove_root();
+}
+
 /* ---- parsers and the meter ---- */
 
 static void parsers_refuse_what_they_do_not_know(void)
@@ -260,7 +274,7 @@ static void parsers_refuse_what_they_do_not_know(void)
 	};
 	static const char *const lists[] = { "", "a", "3-", "3-1", "1,", "0-9999999", "1 2", "-1" };
 	struct weir_cpu_times times;
-	uint64_t value;
+	uint64_t value, end;
 
 	CU_ASSERT_EQUAL(weir_cpu_parse_stat("cpu0 1 2 3 4\n", &times), -EINVAL);
 	CU_ASSERT_EQUAL(weir_cpu_parse_stat("cpu  1 2 3\n", &times), -EINVAL);
@@ -273,9 +287,9 @@ static void parsers_refuse_what_they_do_not_know(void)
 	for (size_t i = 0; i < sizeof(maxes) / sizeof(maxes[0]); i++)
 		CU_ASSERT_EQUAL(weir_cpu_parse_max(maxes[i], &value), -EINVAL);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-		CU_ASSERT_EQUAL(weir_cpu_parse_list(lists[i], &value), -EINVAL);
-	CU_ASSERT_EQUAL(weir_cpu_parse_list("0-3,8,10-11\n", &value), 0);
-	CU_ASSERT_EQUAL(value, 7);
+		CU_ASSERT_EQUAL(weir_cpu_parse_list(lists[i], &value, &end), -EINVAL);
+	CU_ASSERT_EQUAL(weir_cpu_parse_list("0-3,8,10-11\n", &value, &end), 0);
+	CU_ASSERT(value == 7 && end == 12);
 	CU_ASSERT_EQUAL(weir_cpu_parse_quota("-2", "100000", &value), -EINVAL);
 	CU_ASSERT_EQUAL(weir_cpu_parse_quota("5000", "", &value), -EINVAL);
 	CU_ASSERT_EQUAL(weir_cpu_parse_usage("user_usec 5\n", &value), -EINVAL);
@@ -308,5 +322,6 @@ WEIR_TESTS("cpu", TEST(g3_host_is_the_same_with_any_number_of_cpus),
 	   TEST(g4_cgroup_v2_is_measured_by_its_quota), TEST(g4_cgroup_v1_is_measured_by_its_quota),
 	   TEST(g4_cgroup_v1_of_two_hierarchies), TEST(a_new_quota_is_seen),
 	   TEST(missing_files_are_not_known_until_they_come),
+	   TEST(numbers_of_cpus_may_have_holes),
 	   TEST(parsers_refuse_what_they_do_not_know),
 	   TEST(meter_smooths_and_survives_a_counter_that_goes_back))

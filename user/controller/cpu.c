@@ -9,16 +9,17 @@
 #include <unistd.h>
 
 #define QUOTA_NS 5000000000LL /* how long a quota is believed */
+#define CPU_FOLDER "/sys/devices/system/cpu"
 
-void weir_cpu_open(struct weir_cpu *cpu, const char *root, const char *cgroup)
+void weir_cpu_open(struct weir_cpu_reader *cpu, const char *root, const char *cgroup)
 {
-	*cpu = (struct weir_cpu){ .fd = -1 };
+	*cpu = (struct weir_cpu_reader){ .fd = -1 };
 	snprintf(cpu->root, sizeof(cpu->root), "%s", root);
 	snprintf(cpu->cgroup, sizeof(cpu->cgroup), "%s", cgroup);
 	weir_cpu_meter_init(&cpu->meter);
 }
 
-void weir_cpu_close(struct weir_cpu *cpu)
+void weir_cpu_close(struct weir_cpu_reader *cpu)
 {
 	if (cpu->fd >= 0)
 		close(cpu->fd);
@@ -35,7 +36,7 @@ static int read_fd(int fd, char text[WEIR_CPU_TEXT_SIZE])
 	return 0;
 }
 
-static int open_file(const struct weir_cpu *cpu, const char *folder, const char *name)
+static int open_file(const struct weir_cpu_reader *cpu, const char *folder, const char *name)
 {
 	char path[3 * WEIR_CPU_PATH_SIZE];
 	int fd;
@@ -45,7 +46,7 @@ static int open_file(const struct weir_cpu *cpu, const char *folder, const char 
 	return fd < 0 ? -errno : fd;
 }
 
-static int read_file(const struct weir_cpu *cpu, const char *folder, const char *name,
+static int read_file(const struct weir_cpu_reader *cpu, const char *folder, const char *name,
 		     char text[WEIR_CPU_TEXT_SIZE])
 {
 	int fd = open_file(cpu, folder, name), rc;
@@ -58,7 +59,7 @@ static int read_file(const struct weir_cpu *cpu, const char *folder, const char 
 }
 
 /* The file's text through the descriptor that is kept; opened again once it is stale. */
-static int read_kept(struct weir_cpu *cpu, int (*open_it)(const struct weir_cpu *cpu),
+static int read_kept(struct weir_cpu_reader *cpu, int (*open_it)(const struct weir_cpu_reader *cpu),
 		     char text[WEIR_CPU_TEXT_SIZE])
 {
 	if (cpu->fd >= 0 && !read_fd(cpu->fd, text) && *text)
@@ -69,7 +70,7 @@ static int read_kept(struct weir_cpu *cpu, int (*open_it)(const struct weir_cpu 
 }
 
 /* A cgroup's own quota, as either version tells it; no file is none. */
-static int read_quota(const struct weir_cpu *cpu, const char *folder, uint64_t *milli_cpus)
+static int read_quota(const struct weir_cpu_reader *cpu, const char *folder, uint64_t *milli_cpus)
 {
 	char text[WEIR_CPU_TEXT_SIZE], period[WEIR_CPU_TEXT_SIZE];
 
@@ -83,20 +84,35 @@ static int read_quota(const struct weir_cpu *cpu, const char *folder, uint64_t *
 }
 
 /* How many CPUs there are: those of the cgroup's set, where it has one, else the host's. */
-static int count_cpus(const struct weir_cpu *cpu, uint64_t *cpus)
+static int count_cpus(const struct weir_cpu_reader *cpu, uint64_t *cpus)
 {
 	char text[WEIR_CPU_TEXT_SIZE];
+	uint64_t end;
 	int rc;
 
 	if (!read_file(cpu, cpu->cgroup, "cpuset.cpus.effective", text) &&
-	    !weir_cpu_parse_list(text, cpus))
+	    !weir_cpu_parse_list(text, cpus, &end))
 		return 0;
-	rc = read_file(cpu, "/sys/devices/system/cpu", "online", text);
-	return rc ? rc : weir_cpu_parse_list(text, cpus);
+	rc = read_file(cpu, CPU_FOLDER, "online", text);
+	return rc ? rc : weir_cpu_parse_list(text, cpus, &end);
+}
+
+int weir_cpu_numbers(const char *root)
+{
+	char text[WEIR_CPU_TEXT_SIZE];
+	uint64_t cpus, end;
+	struct weir_cpu_reader cpu;
+	int rc;
+
+	weir_cpu_open(&cpu, root, "");
+	rc = read_file(&cpu, CPU_FOLDER, "possible", text);
+	if (!rc)
+		rc = weir_cpu_parse_list(text, &cpus, &end);
+	return rc ? rc : (int)end;
 }
 
 /* The least of the quotas from the cgroup up to the root, and of the CPUs. */
-static int look_up_quota(struct weir_cpu *cpu)
+static int look_up_quota(struct weir_cpu_reader *cpu)
 {
 	char folder[WEIR_CPU_PATH_SIZE];
 	uint64_t cpus, least, own;
@@ -121,12 +137,12 @@ static int look_up_quota(struct weir_cpu *cpu)
 	return 0;
 }
 
-static int open_host(const struct weir_cpu *cpu)
+static int open_host(const struct weir_cpu_reader *cpu)
 {
 	return open_file(cpu, "/proc", "stat");
 }
 
-static int read_host(struct weir_cpu *cpu, struct weir_cpu_times *times)
+static int read_host(struct weir_cpu_reader *cpu, struct weir_cpu_times *times)
 {
 	char text[WEIR_CPU_TEXT_SIZE];
 	int rc = read_kept(cpu, open_host, text);
@@ -135,7 +151,7 @@ static int read_host(struct weir_cpu *cpu, struct weir_cpu_times *times)
 }
 
 /* v1 may count usage in a hierarchy of its own: …/cpu/web and …/cpuacct/web. */
-static int open_sibling(const struct weir_cpu *cpu)
+static int open_sibling(const struct weir_cpu_reader *cpu)
 {
 	static const char from[] = "/cpu", to[] = "/cpuacct";
 	char folder[WEIR_CPU_PATH_SIZE + sizeof(to)];
@@ -151,7 +167,7 @@ static int open_sibling(const struct weir_cpu *cpu)
 }
 
 /* v1's cpu.stat has no usage, so its own file is looked for first. */
-static int open_usage(const struct weir_cpu *cpu)
+static int open_usage(const struct weir_cpu_reader *cpu)
 {
 	int fd = open_file(cpu, cpu->cgroup, "cpuacct.usage");
 
@@ -160,7 +176,7 @@ static int open_usage(const struct weir_cpu *cpu)
 	return fd < 0 ? open_file(cpu, cpu->cgroup, "cpu.stat") : fd;
 }
 
-static int read_usage(struct weir_cpu *cpu, uint64_t *usage_ns)
+static int read_usage(struct weir_cpu_reader *cpu, uint64_t *usage_ns)
 {
 	char text[WEIR_CPU_TEXT_SIZE], *end;
 	int rc = read_kept(cpu, open_usage, text);
@@ -174,7 +190,7 @@ static int read_usage(struct weir_cpu *cpu, uint64_t *usage_ns)
 	return errno || (*end && *end != '\n') ? -EINVAL : 0;
 }
 
-static int read_cgroup(struct weir_cpu *cpu, int64_t now_ns, struct weir_cpu_times *times)
+static int read_cgroup(struct weir_cpu_reader *cpu, int64_t now_ns, struct weir_cpu_times *times)
 {
 	int rc = read_usage(cpu, &times->used);
 
@@ -192,7 +208,7 @@ static int read_cgroup(struct weir_cpu *cpu, int64_t now_ns, struct weir_cpu_tim
 	return 0;
 }
 
-int weir_cpu_read(struct weir_cpu *cpu, int64_t now_ns, int32_t *thousandths)
+int weir_cpu_read(struct weir_cpu_reader *cpu, int64_t now_ns, int32_t *thousandths)
 {
 	struct weir_cpu_times times = { 0 };
 	int rc = *cpu->cgroup ? read_cgroup(cpu, now_ns, &times) : read_host(cpu, &times);

@@ -46,8 +46,8 @@ int weir_cpu_parse_usage(const char *text, uint64_t *usage_ns);
  */
 int weir_cpu_parse_max(const char *text, uint64_t *milli_cpus);
 int weir_cpu_parse_quota(const char *quota, const char *period, uint64_t *milli_cpus);
-/* A list of CPUs ("0-3,8"): how many. -EINVAL for what is none. */
-int weir_cpu_parse_list(const char *text, uint64_t *cpus);
+/* A list of CPUs ("0-3,8"): how many, and one more than the highest. -EINVAL for what is none. */
+int weir_cpu_parse_list(const char *text, uint64_t *cpus, uint64_t *end);
 
 struct weir_cpu_meter {
 	struct weir_cpu_times last;
@@ -66,7 +66,7 @@ void weir_cpu_meter_init(struct weir_cpu_meter *meter);
 int32_t weir_cpu_meter_add(struct weir_cpu_meter *meter, int64_t now_ns,
 			   struct weir_cpu_times times);
 
-struct weir_cpu {
+struct weir_cpu_reader {
 	char root[WEIR_CPU_PATH_SIZE];	 /* "" for the real one; tests have a tree of their own */
 	char cgroup[WEIR_CPU_PATH_SIZE]; /* the cgroup's directory; "": the host */
 	struct weir_cpu_meter meter;
@@ -78,11 +78,17 @@ struct weir_cpu {
 	int fd; /* of the file with the usage, kept open; -1 */
 };
 
-void weir_cpu_open(struct weir_cpu *cpu, const char *root, const char *cgroup);
+void weir_cpu_open(struct weir_cpu_reader *cpu, const char *root, const char *cgroup);
 /*
  * Reads and folds in. 0 and thousandths (or WEIR_CPU_UNKNOWN); -ENOENT: there are no such files;
  * -EINVAL: they say nothing that we know; *thousandths is then WEIR_CPU_UNKNOWN. The quota is
  * the smallest of the cgroup's and those above it, looked up anew every few seconds.
  */
-int weir_cpu_read(struct weir_cpu *cpu, int64_t now_ns, int32_t *thousandths);
-void weir_cpu_close(struct weir_cpu *cpu);
+int weir_cpu_read(struct weir_cpu_reader *cpu, int64_t now_ns, int32_t *thousandths);
+void weir_cpu_close(struct weir_cpu_reader *cpu);
+
+/*
+ * How long a table must be that has a row for each CPU, found by its number: one more than the
+ * highest of the possible ones, between which there may be holes. -errno: not known.
+ */
+int weir_cpu_numbers(const char *root);

@@ -104,9 +104,9 @@ int weir_cpu_parse_quota(const char *quota_text, const char *period_text, uint64
 	return share(quota, period, milli_cpus);
 }
 
-int weir_cpu_parse_list(const char *text, uint64_t *cpus)
+int weir_cpu_parse_list(const char *text, uint64_t *cpus, uint64_t *end)
 {
-	uint64_t first, last, count = 0;
+	uint64_t first, last, count = 0, most = 0;
 
 	do {
 		if (!take_number(&text, &first))
@@ -120,10 +120,12 @@ int weir_cpu_parse_list(const char *text, uint64_t *cpus)
 		if (last < first || last >= 1U << 20)
 			return -EINVAL;
 		count += last - first + 1;
+		most = last > most ? last : most;
 	} while (*text++ == ',');
 	if (!at_end(text - 1))
 		return -EINVAL;
 	*cpus = count;
+	*end = most + 1;
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "controller/cpu.h"
+
 /* 8 bytes of front a place of the ledger, over all CPUs, within these bounds a CPU. */
 #define FRONT_SLOTS_MIN 256
 #define FRONT_SLOTS_MAX (1 << 16)
@@ -37,11 +39,11 @@ static uint32_t front_slots(uint32_t places, uint32_t cpus)
 
 int weir_shape_draw(struct weir_shape *shape, uint32_t keys)
 {
-	int cpus = libbpf_num_possible_cpus();
+	int cpus = weir_cpu_numbers("");
 	uint32_t places;
 
-	if (cpus <= 0)
-		return cpus ? cpus : -EINVAL;
+	if (cpus < 0)
+		return cpus;
 	if (keys < WEIR_KEYS_MIN)
 		keys = WEIR_KEYS_MIN;
 	if (keys > WEIR_KEYS_MAX)

@@ -22,7 +22,7 @@ struct weir_services_entry {
 	int64_t written_ns, ticked_ns;
 	bool wrote;	     /* `written` is in force */
 	bool failing[3];     /* said: reading counts, writing outputs, reading the CPU */
-	struct weir_cpu cpu; /* of its cgroup */
+	struct weir_cpu_reader cpu; /* of its cgroup */
 	int64_t cpu_ns;
 	int32_t cpu_now;
 };
@@ -32,7 +32,7 @@ struct weir_services {
 	struct weir_services_entry **entries;
 	size_t count;
 	bool monitor; /* nothing is enforced */
-	struct weir_cpu host;
+	struct weir_cpu_reader host;
 	int64_t host_ns;
 	int32_t host_now;
 	bool host_failing;
