@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "controller/journal.h"
@@ -55,5 +56,37 @@ static void long_and_strange_lines_are_kept_as_far_as_they_go(void)
 	weir_journal_free(journal);
 }
 
+/* How many more times there is memory. */
+static int left;
+
+static void *scarce(size_t size)
+{
+	return left-- > 0 ? malloc(size) : NULL;
+}
+
+/* Whichever allocation fails: no answer, not one that lacks lines. */
+static void without_memory_there_is_no_answer(void)
+{
+	struct weir_movement movement = { .time_ns = 2, .from = 1, .to = 2, .signal = "cpu" };
+	struct weir_journal *journal = weir_journal_new();
+	json_t *lines = NULL;
+	int failed = 0;
+
+	weir_journal_add(journal, 1, "a line");
+	weir_journal_add_movement(journal, 2, &movement);
+	json_set_alloc_funcs(scarce, free);
+	for (; !lines && failed < 1000; failed++) {
+		left = failed;
+		lines = weir_journal_json(journal, 5);
+	}
+	json_set_alloc_funcs(malloc, free);
+	CU_ASSERT(failed > 10 && failed < 1000);
+	CU_ASSERT_EQUAL(json_array_size(lines), 2);
+	CU_ASSERT_PTR_NOT_NULL(json_object_get(json_array_get(lines, 1), "movement"));
+	json_decref(lines);
+	weir_journal_free(journal);
+}
+
 WEIR_TESTS("journal", TEST(the_last_lines_stay_in_order),
-	   TEST(long_and_strange_lines_are_kept_as_far_as_they_go))
+	   TEST(long_and_strange_lines_are_kept_as_far_as_they_go),
+	   TEST(without_memory_there_is_no_answer))
