@@ -65,16 +65,6 @@ static json_t *take_notes(const struct weir_cli *cli, struct weir_policy *policy
 	return notes;
 }
 
-static int say_text(const struct weir_policy *policy, const struct weir_shape *shape)
-{
-	if (weir_policy_print(policy, stdout))
-		return WEIR_EXIT_FAILED;
-	printf("# ledger: %u places, %.1f MB of kernel memory on %u CPUs\n",
-	       shape->sets * WEIR_WAYS, (double)weir_shape_bytes(shape) / 1e6, shape->cpus);
-	say_own(policy);
-	return WEIR_EXIT_OK;
-}
-
 static void say_notes(json_t *notes)
 {
 	json_t *line;
@@ -83,6 +73,18 @@ static void say_notes(json_t *notes)
 	json_array_foreach(notes, i, line)
 		printf("# %s\n", json_string_value(line));
 	json_decref(notes);
+}
+
+static int say_text(const struct weir_cli *cli, struct weir_policy *policy,
+		    const struct weir_shape *shape)
+{
+	if (weir_policy_print(policy, stdout))
+		return WEIR_EXIT_FAILED;
+	printf("# ledger: %u places, %.1f MB of kernel memory on %u CPUs\n",
+	       shape->sets * WEIR_WAYS, (double)weir_shape_bytes(shape) / 1e6, shape->cpus);
+	say_own(policy);
+	say_notes(take_notes(cli, policy));
+	return WEIR_EXIT_OK;
 }
 
 static int say_json(const struct weir_cli *cli, struct weir_policy *policy,
@@ -129,9 +131,7 @@ static int run(struct weir_cli *cli)
 	if (rc)
 		code = weir_cli_fail(cli, weir_error_code(rc), &err);
 	else
-		code = cli->json ? say_json(cli, policy, &shape) : say_text(policy, &shape);
-	if (!rc && !cli->json)
-		say_notes(take_notes(cli, policy));
+		code = cli->json ? say_json(cli, policy, &shape) : say_text(cli, policy, &shape);
 	weir_policy_free(policy);
 	return code;
 }

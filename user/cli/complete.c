@@ -37,8 +37,7 @@ static json_t *ask(const struct line *line, const char *what)
 	struct weir_error err;
 	json_t *result = NULL;
 
-	if (weir_client_call(line->cli, "show", what ? json_pack("{s:s}", "what", what) : NULL,
-			     &result, &err))
+	if (weir_client_call(line->cli, "show", json_pack("{s:s*}", "what", what), &result, &err))
 		return NULL;
 	return result;
 }

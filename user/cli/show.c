@@ -284,8 +284,7 @@ static int run(struct weir_cli *cli)
 	const char *what = cli->argument_count ? cli->arguments[0] : NULL;
 	struct weir_error err;
 	json_t *report;
-	int code = weir_client_call(cli, "show", what ? json_pack("{s:s}", "what", what) : NULL,
-				    &report, &err);
+	int code = weir_client_call(cli, "show", json_pack("{s:s*}", "what", what), &report, &err);
 
 	if (code == WEIR_CLIENT_DOWN)
 		return run_pinned(cli, what);

@@ -206,30 +206,11 @@ static json_t *walk_next(void *context, bool *more)
 	return weir_report_list(table, walk->list, at, PART_ENTRIES, weir_monotonic_ns());
 }
 
-/* "10m" as of `for`; 0 for none. */
-static int read_for(json_t *arguments, uint64_t *for_ns, struct weir_error *err)
-{
-	json_t *value = json_object_get(arguments, "for");
-	const char *text = json_string_value(value);
-	int rc;
-
-	*for_ns = 0;
-	if (!value)
-		return 0;
-	rc = weir_time_parse(text ? text : "", for_ns, err);
-	if (rc)
-		weir_error_append(err, ", from 1s to 366d, or nothing for ever");
-	else if (*for_ns < LISTED_MIN_NS || *for_ns > LISTED_MAX_NS)
-		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 366d, or "
-						  "nothing for ever", text);
-	if (rc)
-		weir_error_prefix(err, "for: ");
-	return rc;
-}
-
 static void list_change(struct weir_loop *loop, struct weir_control_client *client,
 			enum weir_list list, bool add, json_t *arguments)
 {
+	static const struct weir_commands_span listed_for = { "for", LISTED_MIN_NS, LISTED_MAX_NS,
+							      "1s to 366d, or nothing for ever" };
 	const char *prefix = json_string_value(json_object_get(arguments, "prefix"));
 	uint64_t for_ns, expires_ns = 0;
 	struct weir_session session;
@@ -238,8 +219,7 @@ static void list_change(struct weir_loop *loop, struct weir_control_client *clie
 	int rc = weir_commands_terms(arguments, &terms, &session, &err);
 
 	if (!rc && add)
-		rc = read_for(arguments, &for_ns, &err);
-
+		rc = weir_commands_time(arguments, &listed_for, &for_ns, &err);
 	if (!rc && !prefix)
 		rc = weir_error_set(&err, -EINVAL, "%s takes a text 'prefix'",
 				    weir_list_name(list));

@@ -15,22 +15,24 @@ static void fail(struct weir_control_client *client, int error, const struct wei
 
 /* ---- terms ---- */
 
-static int read_confirm(json_t *arguments, uint64_t *confirm_ns, struct weir_error *err)
+int weir_commands_time(json_t *arguments, const struct weir_commands_span *span, uint64_t *ns,
+		       struct weir_error *err)
 {
-	json_t *value = json_object_get(arguments, "confirm");
+	json_t *value = json_object_get(arguments, span->name);
 	const char *text = json_string_value(value);
 	int rc;
 
-	*confirm_ns = 0;
+	*ns = 0;
 	if (!value)
 		return 0;
-	rc = weir_time_parse(text ? text : "", confirm_ns, err);
+	rc = weir_time_parse(text ? text : "", ns, err);
 	if (rc)
-		weir_error_append(err, ", from 1s to 1h");
-	else if (*confirm_ns < WEIR_CONFIRM_MIN_NS || *confirm_ns > WEIR_CONFIRM_MAX_NS)
-		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write 1s to 1h", text);
+		weir_error_append(err, ", from %s", span->range);
+	else if (*ns < span->least_ns || *ns > span->most_ns)
+		rc = weir_error_set(err, -ERANGE, "'%.64s' is out of range: write %s", text,
+				    span->range);
 	if (rc)
-		weir_error_prefix(err, "confirm: ");
+		weir_error_prefix(err, "%s: ", span->name);
 	return rc;
 }
 
@@ -47,6 +49,8 @@ int weir_commands_flag(json_t *arguments, const char *name, bool *flag, struct w
 int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir_session *session,
 			struct weir_error *err)
 {
+	static const struct weir_commands_span confirm = { "confirm", WEIR_CONFIRM_MIN_NS,
+							   WEIR_CONFIRM_MAX_NS, "1s to 1h" };
 	json_t *value = json_object_get(arguments, "session");
 	const char *text = json_string_value(value);
 	int rc;
@@ -54,7 +58,7 @@ int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir
 	*terms = (struct weir_terms){ .save = false };
 	rc = weir_commands_flag(arguments, "save", &terms->save, err);
 	if (!rc)
-		rc = read_confirm(arguments, &terms->confirm_ns, err);
+		rc = weir_commands_time(arguments, &confirm, &terms->confirm_ns, err);
 	if (rc || !value)
 		return rc;
 	terms->session = session;

@@ -121,11 +121,8 @@ static void answered(struct weir_control_client *client)
 
 static void fail_line(struct weir_control_client *client, int code, const char *sentence)
 {
-	json_t *text = json_string(sentence);
-
-	if (!text)
-		text = json_string("the reason can't be shown: it is not UTF-8");
-	send_line(client, json_pack("{s:b, s:i, s:o}", "ok", false, "code", code, "error", text));
+	send_line(client,
+		  json_pack("{s:b, s:i, s:s}", "ok", false, "code", code, "error", sentence));
 }
 
 void weir_control_fail(struct weir_control_client *client, int code, const char *sentence)

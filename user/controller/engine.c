@@ -337,10 +337,10 @@ void weir_engine_tick(struct weir_engine *engine)
 		weir_engine_recount(engine);
 	follow_clock(engine);
 	weir_lists_expire(&engine->lists, weir_monotonic_ns());
-	if (now_ns - engine->bans_swept_ns < BANS_NS)
-		return;
-	weir_sweep_bans(&engine->dataplane, now_ns);
-	engine->bans_swept_ns = now_ns;
+	if (now_ns - engine->bans_swept_ns >= BANS_NS) {
+		weir_sweep_bans(&engine->dataplane, now_ns);
+		engine->bans_swept_ns = now_ns;
+	}
 }
 
 int weir_engine_clock_fd(const struct weir_engine *engine)

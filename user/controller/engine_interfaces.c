@@ -316,7 +316,6 @@ int weir_held_sweep(struct weir_engine *engine, bool all)
 
 	if (code)
 		weir_engine_say(engine, "can't list the interfaces: %s", strerror(-code));
-
 	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
 		struct weir_xdp_found found;
 

@@ -109,9 +109,14 @@ static uint32_t used_by(const struct weir_list_table *tables)
 }
 
 /* An empty list costs the packets nothing. */
-static void tell_used(const struct weir_lists *lists, uint32_t used)
+static void store_used(const struct weir_lists *lists, uint32_t used)
 {
 	__atomic_store_n(&lists->dataplane->board->lists_live.used, used, __ATOMIC_RELEASE);
+}
+
+static void tell_used(const struct weir_lists *lists)
+{
+	store_used(lists, used_by(lists->tables));
 }
 
 static void tell_next(struct weir_lists *lists, uint64_t expires_ns)
@@ -332,7 +337,7 @@ static int move_in(struct weir_lists *lists, struct weir_list_table *to)
 
 	/* New allow entries act before new deny entries do. */
 	if (!code)
-		tell_used(lists, used_by(lists->tables) | used_by(to));
+		store_used(lists, used_by(lists->tables) | used_by(to));
 	return code ? code : move_one(lists, WEIR_DENY, to, put_new);
 }
 
@@ -361,7 +366,7 @@ static void exchange(struct weir_lists *lists, struct weir_lists_plan *plan,
 		lists->tables[list] = plan->tables[list];
 		plan->tables[list] = (struct weir_list_table){ 0 };
 	}
-	tell_used(lists, used_by(lists->tables));
+	tell_used(lists);
 }
 
 int weir_lists_apply(struct weir_lists *lists, struct weir_lists_plan *plan,
@@ -388,27 +393,20 @@ void weir_lists_undo(struct weir_lists *lists, struct weir_lists_plan *before)
 
 /* ---- live ---- */
 
-static const struct weir_list_entry *live_entry(const struct weir_list_table *table,
-						const struct weir_prefix *prefix)
-{
-	bool found;
-	size_t at = weir_list_find(table, prefix, &found);
-
-	return found && table->entries[at].live ? &table->entries[at] : NULL;
-}
-
 int weir_lists_add(struct weir_lists *lists, enum weir_list list, const struct weir_prefix *prefix,
 		   uint64_t now_ns, uint64_t for_ns, uint64_t *expires_ns, struct weir_error *err)
 {
-	const struct weir_list_entry *entry = live_entry(&lists->tables[list], prefix);
-	const uint64_t before = entry ? entry->expires_ns : 0, *kept = entry ? &before : NULL;
+	struct weir_list_table *table = &lists->tables[list];
+	bool there;
+	size_t at = weir_list_find(table, prefix, &there);
+	const bool live = there && table->entries[at].live;
+	const uint64_t before = live ? table->entries[at].expires_ns : 0;
+	const uint64_t *kept = live ? &before : NULL;
 	struct target target = { lists, list, NULL };
 	char text[WEIR_PREFIX_TEXT];
-	bool there;
 	int code;
 
-	weir_list_find(&lists->tables[list], prefix, &there);
-	if (!there && weir_list_count(&lists->tables[list], prefix->family) >= WEIR_LIST_MAX)
+	if (!there && weir_list_count(table, prefix->family) >= WEIR_LIST_MAX)
 		return weir_error_set(err, -E2BIG, "the %s list is full: %d prefixes of IPv%u",
 				      weir_list_name(list), WEIR_LIST_MAX, prefix->family);
 	*expires_ns = for_ns ? now_ns + for_ns : WEIR_LIST_FOREVER;
@@ -417,11 +415,11 @@ int weir_lists_add(struct weir_lists *lists, enum weir_list list, const struct w
 	/* Noted first: a note without an entry is nothing, an entry without a note the file's. */
 	code = put_live(&target, prefix, expires_ns);
 	if (!code) {
-		code = weir_list_add(&lists->tables[list], prefix, expires_ns, put_trie, &target);
+		code = weir_list_add(table, prefix, expires_ns, put_trie, &target);
 		if (code)
 			put_live(&target, prefix, kept);
 	}
-	tell_used(lists, used_by(lists->tables));
+	tell_used(lists);
 	tell_next(lists, *expires_ns);
 	return code ? weir_error_set(err, code, "can't store %s: %s",
 				     weir_prefix_print(prefix, text), strerror(-code)) :
@@ -446,7 +444,7 @@ int weir_lists_del(struct weir_lists *lists, enum weir_list list, const struct w
 				      text, weir_list_name(list));
 	if (!code)
 		put_live(&target, prefix, NULL);
-	tell_used(lists, used_by(lists->tables));
+	tell_used(lists);
 	return code ? weir_error_set(err, code, "can't take out %s: %s", text, strerror(-code)) : 0;
 }
 
@@ -461,5 +459,5 @@ void weir_lists_expire(struct weir_lists *lists, uint64_t now_ns)
 		tell_next(lists, weir_list_expire(&lists->tables[list], now_ns, put_live, put_trie,
 						  &target));
 	}
-	tell_used(lists, used_by(lists->tables));
+	tell_used(lists);
 }

@@ -75,6 +75,14 @@ void weir_commands_confirm(struct weir_loop *loop, struct weir_control_client *c
 /* What a change comes with: -EINVAL, -ERANGE. terms->session points to *session. */
 int weir_commands_terms(json_t *arguments, struct weir_terms *terms, struct weir_session *session,
 			struct weir_error *err);
+/* A time such as "10m" that may be left out, 0 then: -EINVAL, -ERANGE. */
+struct weir_commands_span {
+	const char *name; /* of the argument */
+	uint64_t least_ns, most_ns;
+	const char *range; /* those two, in words */
+};
+int weir_commands_time(json_t *arguments, const struct weir_commands_span *span, uint64_t *ns,
+		       struct weir_error *err);
 /* A boolean that may be left out: -EINVAL for what is none. */
 int weir_commands_flag(json_t *arguments, const char *name, bool *flag, struct weir_error *err);
 /* The answer to a show of `what`. */
