@@ -49,7 +49,6 @@ worker() {
   local run failed=0 turn=$((($1 - 1) % ${#groups[@]}))
 
   groups=("${groups[@]:turn}" "${groups[@]:0:turn}")
-
   for ((run = $1; run <= runs; run += at_once)); do
     one_run "$run" "$1" || failed=$((failed + 1))
   done

@@ -239,16 +239,21 @@ link_index() {
 
 # --- A15, A16: where and as whom ------------------------------------------------------------
 
+# start_by COMMAND...: weir, by a command that finds its own way into the namespace.
+start_by() {
+  : >"$LAB_DIR/weir.err" # before the fork, as spawn does it
+  "$@" >"$LAB_DIR/weir.out" 2>"$LAB_DIR/weir.err" &
+  LAB_PID[weir]=$!
+  wait_for 20 weir_ready_or_ended
+}
+
 # `ip netns exec` shows an empty /sys/fs/bpf; weir mounts one of its own there.
 test_netns_exec() {
   local pins=$WEIR_PINS
 
   export WEIR_PINS=/sys/fs/bpf/weir-$$
-  : >"$LAB_DIR/weir.err" # as spawn does it
-  ip netns exec "$LAB_NS_S" "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/overrides.json" \
-    >"$LAB_DIR/weir.out" 2>"$LAB_DIR/weir.err" &
-  LAB_PID[weir]=$!
-  wait_for 20 weir_ready_or_ended
+  start_by ip netns exec "$LAB_NS_S" "$WEIR" run -c "$CONFIG" \
+    --overrides "$LAB_DIR/overrides.json"
   expect_equal "under ip netns exec" "$(shown attached)" native
   expect_limited "under ip netns exec it limits"
   check "and leaves nothing in the machine's /sys/fs/bpf" test ! -e "$WEIR_PINS"
@@ -267,11 +272,7 @@ as_user() {
 }
 
 start_as_user() {
-  : >"$LAB_DIR/weir.err" # as spawn does it
-  as_user "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/user/overrides.json" \
-    >"$LAB_DIR/weir.out" 2>"$LAB_DIR/weir.err" &
-  LAB_PID[weir]=$!
-  wait_for 20 weir_ready_or_ended
+  start_by as_user "$WEIR" run -c "$CONFIG" --overrides "$LAB_DIR/user/overrides.json"
 }
 
 test_capabilities() {
